@@ -1,0 +1,81 @@
+# clearhead: `make demo` shows it at work, `make test` proves it. Both need Python 3.11 or newer, pip and make, nothing else.
+# What a target needs it makes first, and what is up to date it leaves alone.
+#
+#   make demo     .venv with the package alone; trains the default model, writes from it, checks it
+#   make install  the test tools into the same .venv
+#   make test     format, lint, types, all tests but the slow ones
+#   make format   puts the source into the form that `make test` asks for
+#   make clean    removes .venv and what tools left behind; runs/ stays
+#
+#   PYTHON=python3.12 make demo                   another Python to make .venv from
+#   make demo OUT=runs/other STEPS=200 PROMPT="One day"
+#   make test PYTEST="-k mask -x"                 further options for the tests
+#   make install QUIET=                           shows all that pip says
+
+PYTHON ?= python3
+QUIET ?= -qq
+OUT ?= runs/demo
+STEPS ?=
+PROMPT ?=
+PYTEST ?=
+
+BIN := .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
+PIP := $(BIN)/python -m pip install $(QUIET) --disable-pip-version-check --no-compile -c constraints.txt
+MADE_FROM := pyproject.toml constraints.txt
+
+# The tests start many interpreters: let the first one keep what it compiled.
+unexport PYTHONDONTWRITEBYTECODE
+
+.DEFAULT_GOAL := help
+.PHONY: help demo install test format clean
+
+help:
+	@$(PYTHON) -c "print(''.join(line[2:] for line in open('Makefile') if line.startswith('#   ')), end='')"
+
+# --- .venv: a stamp for the package, one for the test tools ---
+
+.venv/.made:
+	@$(PYTHON) -c "import sys; sys.exit(None if sys.version_info >= (3, 11) else 'clearhead needs Python 3.11 or newer; $(PYTHON) is %d.%d. Name another: make PYTHON=python3.12' % sys.version_info[:2])"
+	@echo "Making .venv"
+	@$(PYTHON) -m venv .venv
+	@$(PYTHON) -c "open('.venv/.made', 'w').close()"
+
+.venv/.package: .venv/.made $(MADE_FROM)
+	@echo "Installing clearhead into .venv (PyTorch is large: on a slow line this takes a while; QUIET= shows how far it is)"
+	@$(PIP) -e .
+	@$(BIN)/python -c "open('.venv/.package', 'w').close()"
+
+.venv/.tools: .venv/.made $(MADE_FROM)
+	@echo "Installing clearhead and its test tools into .venv (PyTorch is large; QUIET= shows how far it is)"
+	@$(PIP) -e ".[test]"
+	@$(BIN)/python -c "[open('.venv/' + stamp, 'w').close() for stamp in ('.package', '.tools')]"
+
+install: .venv/.tools
+
+# --- the main job ---
+
+demo: .venv/.package
+	$(BIN)/clearhead train --out $(OUT) $(if $(STEPS),--steps $(STEPS)) $(if $(wildcard $(OUT)/*),--resume)
+	$(BIN)/clearhead generate $(OUT) $(if $(PROMPT),-p "$(PROMPT)") --max-tokens 400 --seed 1
+	$(BIN)/clearhead check $(OUT)
+	@echo ""
+	@echo "Now type:"
+	@echo "  $(BIN)/clearhead generate $(OUT) -p \"One day\" --temperature 0.7    # another story"
+	@echo "  $(BIN)/clearhead info $(OUT)                                       # its parameters, FLOPs and memory"
+	@echo "  $(BIN)/clearhead train yours.txt --out runs/yours                    # the same on a text of yours"
+	@echo "  $(BIN)/clearhead --help"
+
+# --- the proofs ---
+
+test: .venv/.tools
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal -m "not slow and not internet" $(PYTEST)
+
+format: .venv/.tools
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	@$(PYTHON) -c "import glob, shutil; [shutil.rmtree(path, ignore_errors=True) for pattern in ('.venv', 'build', 'dist', 'src/*.egg-info', '.*_cache', '.hypothesis') for path in glob.glob(pattern)]"
