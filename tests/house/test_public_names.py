@@ -16,7 +16,7 @@ import pytest
 import clearhead
 
 LIST = Path(__file__).with_name("public_names.txt")
-# The rooms that a user's program does not import: commands, and the table of messages beside `say`.
+# Rooms that are typed, not imported.
 NO_API = {"cli"}
 
 

@@ -49,7 +49,7 @@ def code_faults(source: Path) -> list[str]:
 
 def foreign_words(root: Path) -> list[str]:
     """Where a text holds a word that does not belong in it."""
-    texts = {path: path.read_text(encoding="utf-8").lower() for path in files(root, *TEXT)}
+    texts = {path: path.read_text(encoding="utf-8", errors="replace").lower() for path in files(root, *TEXT)}
     return [
         f"{path.relative_to(root).as_posix()}: {word}"
         for path, text in texts.items()
