@@ -1,0 +1,236 @@
+"""A text file -> its text, whatever its encoding and line ends, and what was done to get there.
+
+`encoding="auto"` decides in this order, and the first that holds wins:
+
+1. A byte order mark: UTF-8, UTF-16, UTF-32 (little or big end first) or GB18030.
+2. It holds NUL bytes: UTF-16 without a mark if exactly one of its two byte orders reads as plain writing (at least 99%
+   of the characters are letters, Han, kana, Hangul, usual punctuation or white space); otherwise the file is binary.
+3. Every byte fits UTF-8.
+4. Every byte fits GB18030, at least 90% of the characters are ASCII, Han, kana or East Asian punctuation, and at least
+   8% of the Han are among the commonest of Chinese writing. Korean, Japanese, Big5 or Latin-1 bytes often fit GB18030
+   too, but what comes out are rare Han: they fail the last condition.
+
+Shares are taken over the first 65,536 bytes (UTF-16) or characters (GB18030).
+
+Anything else is an error that names the first byte that does not fit UTF-8. Latin-1 fits every file, so it is never
+guessed: name it.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clearhead.messages import UserError, say
+from clearhead.text.code_points import code_points
+
+if TYPE_CHECKING:
+    import os
+
+    from numpy.typing import NDArray
+
+__all__ = ["LEAST_BYTES", "DecodedText", "read_text"]
+
+LEAST_BYTES = 1000
+"""The smallest file that can be trained on, in bytes on disk."""
+
+# UTF-32 before UTF-16: the mark of UTF-32-LE begins with that of UTF-16-LE.
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+    (b"\x84\x31\x95\x33", "gb18030"),
+)
+_MARK = "\ufeff"
+
+_HAN = ((0x3400, 0x4DBF), (0x4E00, 0x9FFF))
+_EAST_ASIAN_SIGNS = ((0x2010, 0x2027), (0x2030, 0x205E), (0x3000, 0x30FF), (0xFF01, 0xFF60))
+_ASCII = ((0x09, 0x0D), (0x20, 0x7E))
+_CHINESE = (*_ASCII, *_EAST_ASIAN_SIGNS, *_HAN)
+# Latin, Greek, Cyrillic and Hangul beside the usual Han.
+_WRITING = (*_ASCII, *_EAST_ASIAN_SIGNS, (0xA0, 0x24F), (0x370, 0x52F), (0x4E00, 0x9FFF), (0xAC00, 0xD7A3))
+
+_COMMON_HAN = (
+    "的一是不了在人有我他这這中大来來上个個国國到说說们們为為子和你地出道也时時年得就那要下以生会會自着著去之过過家學学"
+    "对對可里裡后後小么麼心多天而能好都然没沒日于於起还還发發成事只作当當想看文无無开開手用主行方又如前所本见見"
+    "头頭面公同三已老从從动動长長花风風月春山云雲水何君夜知白江"
+)
+
+# Control codes other than white space, the end mark of DOS and ESC (coloured logs are text).
+_CONTROL = re.compile("[\x00-\x08\x0e-\x19\x1c-\x1f\x7f]")
+
+# Notations for identifiers and host names, which Python lists among its text encodings.
+_NOT_FOR_FILES = frozenset({"idna", "punycode", "unicode-escape", "raw-unicode-escape"})
+
+_SAMPLE = 1 << 16
+
+
+@dataclass(frozen=True)
+class DecodedText:
+    """The text of one file.
+
+    Attributes:
+        text: the characters, every line end LF, no byte order mark.
+        encoding: the encoding that was used, by Python's name ("utf-8", "utf-16-le", "gb18030", ...).
+        path: the file.
+        notes: one line, in the user's language, for each thing that a reader of the file should know: an encoding that
+            was recognised (other than UTF-8), a mark that was removed, line ends that were changed.
+    """
+
+    text: str
+    encoding: str
+    path: Path
+    notes: tuple[str, ...]
+
+
+def read_text(path: str | os.PathLike[str], encoding: str = "auto") -> DecodedText:
+    """The text of the file `path`.
+
+    Args:
+        path: the file; at least `LEAST_BYTES` long.
+        encoding: "auto" to recognise it (the rule stands at the top of this module), or any text encoding that Python
+            knows. A name is obeyed, never second-guessed.
+
+    Raises:
+        UserError: the file is missing, a folder, unreadable, empty, too small or binary, a byte does not fit the
+            encoding (the message names the byte and its offset from the start of the file), or there is no such
+            encoding.
+    """
+    file = Path(path)
+    named = None if encoding == "auto" else _codec_name(encoding)
+    data = _read_bytes(file)
+    used = named or _recognised(file, data)
+    text = _decoded(file, data, used)
+    notes = []
+    if named is None and used != "utf-8":
+        notes.append(say("text.encoding_recognised", path=file, encoding=used.upper()))
+    if text.startswith(_MARK):
+        text = text[1:]
+        notes.append(say("text.bom_removed", path=file))
+    if not text.strip():
+        raise UserError(say("text.empty", path=file, least=LEAST_BYTES))
+    _require_text(file, text)
+    if len(data) < LEAST_BYTES:
+        raise UserError(say("text.too_small", path=file, size=len(data), least=LEAST_BYTES))
+    text, kinds = _with_line_feeds(text)
+    notes.extend(say("text.line_ends", path=file, kind=kind) for kind in kinds)
+    return DecodedText(text=text, encoding=used, path=file, notes=tuple(notes))
+
+
+def _read_bytes(file: Path) -> bytes:
+    try:
+        # Asked first because Windows reports a folder as lack of permission.
+        if file.is_dir():
+            raise UserError(say("text.directory", path=file))
+        data = file.read_bytes()
+    except FileNotFoundError:
+        raise UserError(say("text.missing", path=file)) from None
+    except PermissionError:
+        raise UserError(say("text.permission", path=file)) from None
+    except OSError as error:
+        raise UserError(say("text.unreadable", path=file, reason=error.strerror or error)) from None
+    if not data:
+        raise UserError(say("text.empty", path=file, least=LEAST_BYTES))
+    return data
+
+
+def _codec_name(encoding: str) -> str:
+    """Python's own name of the encoding."""
+    try:
+        # Encoding a letter refuses what is no text encoding, such as "hex".
+        "a".encode(encoding)
+        name = codecs.lookup(encoding).name
+    except (LookupError, ValueError):
+        name = None
+    if name is None or name in _NOT_FOR_FILES:
+        raise UserError(say("text.unknown_encoding", encoding=repr(encoding)))
+    # "utf-8-sig" counts the offset of a wrong byte from behind its mark; plain UTF-8 counts from the start of the file.
+    return "utf-8" if name == "utf-8-sig" else name
+
+
+def _recognised(file: Path, data: bytes) -> str:
+    """The name of the encoding, by the rule at the top of this module; "utf-8" if none other fits."""
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            return encoding
+    if b"\0" in data:
+        wide = _utf16_without_mark(data)
+        if wide is not None:
+            return wide
+    if _fits(data, "utf-8"):
+        return "utf-8"
+    if _fits(data, "gb18030") and _is_chinese(data.decode("gb18030")[:_SAMPLE]):
+        return "gb18030"
+    # Before a byte is blamed: Latin-1 gives one character a byte, which is what is counted here.
+    _require_text(file, data.decode("latin-1"))
+    return "utf-8"
+
+
+def _fits(data: bytes, encoding: str) -> bool:
+    try:
+        data.decode(encoding)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _utf16_without_mark(data: bytes) -> str | None:
+    if len(data) % 2:
+        return None
+    sample = data[:_SAMPLE]
+    orders = ("utf-16-le", "utf-16-be")
+    plain = [name for name in orders if _share(code_points(sample.decode(name, "replace")), _WRITING) >= 0.99]
+    return plain[0] if len(plain) == 1 else None
+
+
+def _is_chinese(text: str) -> bool:
+    points = code_points(text)
+    han = points[_within(points, _HAN)]
+    common = np.isin(han, code_points(_COMMON_HAN)).sum()
+    return bool(_share(points, _CHINESE) >= 0.9 and common >= max(1, 0.08 * han.size))
+
+
+def _within(points: NDArray[np.uint32], ranges: tuple[tuple[int, int], ...]) -> NDArray[np.bool_]:
+    inside = np.zeros(points.shape, dtype=np.bool_)
+    for first, last in ranges:
+        inside |= (points >= first) & (points <= last)
+    return inside
+
+
+def _share(points: NDArray[np.uint32], ranges: tuple[tuple[int, int], ...]) -> float:
+    return float(_within(points, ranges).mean())
+
+
+def _decoded(file: Path, data: bytes, encoding: str) -> str:
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise UserError(
+            say("text.wrong_byte", path=file, encoding=encoding, byte=data[error.start], offset=error.start)
+        ) from None
+
+
+def _require_text(file: Path, text: str) -> None:
+    """Raise if `text` is no writing: it holds a NUL, or more than 1% of it are control codes."""
+    count = sum(1 for _ in _CONTROL.finditer(text))
+    if "\0" in text or count > 0.01 * len(text):
+        raise UserError(say("text.binary", path=file, count=count, total=len(text)))
+
+
+def _with_line_feeds(text: str) -> tuple[str, list[str]]:
+    """The text with every line end LF, and the kinds of line end that were replaced."""
+    kinds = []
+    if "\r\n" in text:
+        text = text.replace("\r\n", "\n")
+        kinds.append("CRLF")
+    if "\r" in text:
+        text = text.replace("\r", "\n")
+        kinds.append("CR")
+    return text, kinds
