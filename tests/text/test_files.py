@@ -62,6 +62,13 @@ def test_an_encoding_without_a_mark_is_recognised(tmp_path, text, codec):
     assert [codec.upper() in note for note in read.notes] == ([] if codec == "utf-8" else [True])
 
 
+@pytest.mark.parametrize("text", ["abcdef" * 200, "Hello — “world” … €5 ½ → ✓\n" * 50, "a😀" * 300])
+@pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be"])
+def test_utf16_without_a_mark_however_odd_the_text(tmp_path, text, codec):
+    read = read_text(written(tmp_path, text.encode(codec)))
+    assert (read.text, read.encoding) == (text, codec)
+
+
 @pytest.mark.parametrize("text", [CHINESE, MIXED, TAIWANESE])
 def test_gb18030_is_recognised(tmp_path, text):
     path = written(tmp_path, text.encode("gb18030"))

@@ -3,8 +3,9 @@
 `encoding="auto"` decides in this order, and the first that holds wins:
 
 1. A byte order mark: UTF-8, UTF-16, UTF-32 (little or big end first) or GB18030.
-2. It holds NUL bytes: UTF-16 without a mark if exactly one of its two byte orders reads as plain writing (at least 99%
-   of the characters are letters, Han, kana, Hangul, usual punctuation or white space); otherwise the file is binary.
+2. It holds NUL bytes: UTF-16 without a mark if one of its two byte orders reads as plain writing (at least 99% of the
+   characters are letters, Han, kana, Hangul, usual signs or white space); if both do, the one with more ASCII;
+   otherwise the file is binary.
 3. Every byte fits UTF-8.
 4. Every byte fits GB18030, at least 90% of the characters are ASCII, Han, kana or East Asian punctuation, and at least
    8% of the Han are among the commonest of Chinese writing. Korean, Japanese, Big5 or Latin-1 bytes often fit GB18030
@@ -54,8 +55,13 @@ _HAN = ((0x3400, 0x4DBF), (0x4E00, 0x9FFF))
 _EAST_ASIAN_SIGNS = ((0x2010, 0x2027), (0x2030, 0x205E), (0x3000, 0x30FF), (0xFF01, 0xFF60))
 _ASCII = ((0x09, 0x0D), (0x20, 0x7E))
 _CHINESE = (*_ASCII, *_EAST_ASIAN_SIGNS, *_HAN)
-# Latin, Greek, Cyrillic and Hangul beside the usual Han.
-_WRITING = (*_ASCII, *_EAST_ASIAN_SIGNS, (0xA0, 0x24F), (0x370, 0x52F), (0x4E00, 0x9FFF), (0xAC00, 0xD7A3))
+# Latin, Greek, Cyrillic, Hangul, currency and other signs, and emoji beside the usual Han.
+_WRITING = (
+    *_ASCII,
+    *_EAST_ASIAN_SIGNS,
+    *((0xA0, 0x24F), (0x370, 0x52F), (0x20A0, 0x22FF), (0x2500, 0x27BF), (0x4E00, 0x9FFF), (0xAC00, 0xD7A3)),
+    (0x1F300, 0x1FAFF),
+)
 
 _COMMON_HAN = (
     "的一是不了在人有我他这這中大来來上个個国國到说說们們为為子和你地出道也时時年得就那要下以生会會自着著去之过過家學学"
@@ -184,10 +190,12 @@ def _fits(data: bytes, encoding: str) -> bool:
 def _utf16_without_mark(data: bytes) -> str | None:
     if len(data) % 2:
         return None
-    sample = data[:_SAMPLE]
-    orders = ("utf-16-le", "utf-16-be")
-    plain = [name for name in orders if _share(code_points(sample.decode(name, "replace")), _WRITING) >= 0.99]
-    return plain[0] if len(plain) == 1 else None
+    readings = {name: code_points(data[:_SAMPLE].decode(name, "replace")) for name in ("utf-16-le", "utf-16-be")}
+    # ASCII in the wrong order reads as Han: "a" becomes U+6100. Han in the wrong order never reads as ASCII throughout.
+    ascii_shares = {name: _share(read, _ASCII) for name, read in readings.items() if _share(read, _WRITING) >= 0.99}
+    if len(set(ascii_shares.values())) < len(ascii_shares):
+        return None
+    return max(ascii_shares, key=lambda name: ascii_shares[name], default=None)
 
 
 def _is_chinese(text: str) -> bool:
