@@ -30,7 +30,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help demo install test format clean
 
 help:
-	@$(PYTHON) -c "print(''.join(line[2:] for line in open('Makefile') if line.startswith('#   ')), end='')"
+	@$(PYTHON) -c "print(''.join(line[2:] for line in open('Makefile', encoding='utf-8') if line.startswith('#   ')), end='')"
 
 # --- .venv: a stamp for the package, one for the test tools ---
 
@@ -60,9 +60,9 @@ demo: .venv/.package
 	$(BIN)/clearhead check $(OUT)
 	@echo ""
 	@echo "Now type:"
-	@echo "  $(BIN)/clearhead generate $(OUT) -p \"One day\" --temperature 0.7    # another story"
-	@echo "  $(BIN)/clearhead info $(OUT)                                       # its parameters, FLOPs and memory"
-	@echo "  $(BIN)/clearhead train yours.txt --out runs/yours                    # the same on a text of yours"
+	@echo "  $(BIN)/clearhead generate $(OUT) -p \"小猫\" --temperature 0.7   # another story"
+	@echo "  $(BIN)/clearhead info $(OUT)                                   # its parameters, FLOPs and memory"
+	@echo "  $(BIN)/clearhead train yours.txt --out runs/yours                 # the same on a text of yours"
 	@echo "  $(BIN)/clearhead --help"
 
 # --- the proofs ---

@@ -17,9 +17,14 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ["OMP_NUM_THREADS"] = "1"
 
 import torch
+from hypothesis import settings
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     torch.set_num_threads(1)
+
+# The same examples each time, and no clock: a busy machine is no fault of the code.
+settings.register_profile("clearhead", deadline=None, derandomize=True)
+settings.load_profile("clearhead")
 
 
 @pytest.fixture(autouse=True)

@@ -147,7 +147,6 @@ def imported_by(*arguments: str) -> set[str]:
         ("-c", "import clearhead.text"),
         ("-c", "import clearhead.models.config"),
         ("-m", "clearhead", "--help"),
-        ("-m", "clearhead", "--version"),
     ],
     ids=lambda arguments: " ".join(arguments[1:]),
 )

@@ -75,7 +75,9 @@ def prepare(command: str, folder: Path) -> None:
 
 def run(command: str | list[str], folder: Path) -> None:
     """Runs a command in a folder; it must end well."""
-    environment = {name: value for name, value in os.environ.items() if name not in {"MAKEFLAGS", "MAKELEVEL", "MFLAGS"}}
+    environment = {
+        name: value for name, value in os.environ.items() if name not in {"MAKEFLAGS", "MAKELEVEL", "MFLAGS"}
+    }
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     done = subprocess.run(
         command,

@@ -56,8 +56,8 @@ def commands(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("empty") / "venv"
     run(sys.executable, "-m", "venv", "--without-pip", home, folder=home.parent)
     paths = sysconfig.get_paths(vars={"base": str(home), "platbase": str(home)})
-    pip = (sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--disable-pip-version-check")
-    run(*pip, "--prefix", home, "--ignore-installed", "--no-warn-script-location", wheel, folder=home)
+    pip = (sys.executable, "-m", "pip", "--python", Path(paths["scripts"], "python"), "--disable-pip-version-check")
+    run(*pip, "install", "-q", "--no-deps", "--no-index", wheel, folder=home)
     shared = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
     Path(paths["purelib"], "dependencies.pth").write_text("\n".join(sorted(shared)) + "\n", encoding="utf-8")
     return Path(paths["scripts"])
@@ -74,6 +74,8 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
 def test_it_comes_from_the_wheel(commands: Path, tmp_path: Path) -> None:
     where = run(commands / "python", "-c", "import clearhead; print(clearhead.__file__)", folder=tmp_path).strip()
     assert Path(where).resolve().is_relative_to(commands.parent.resolve())
+    command = next(commands.glob("clearhead*")).read_bytes()
+    assert str(commands).encode() in command, "the command is run by another environment's Python"
 
 
 def test_it_trains_and_writes(commands: Path, tmp_path: Path) -> None:
