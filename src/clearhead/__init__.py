@@ -1,0 +1,39 @@
+"""Transformers you can see through, and prove.
+
+    import clearhead as ch
+    loaded = ch.load("runs/demo")
+    print(ch.generate(loaded, "Once", max_tokens=50, temperature=0.8, seed=0).text)
+
+Names are fetched on first use, so that `import clearhead` does not wait for torch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clearhead._lazy import lazily
+from clearhead.messages import UserError
+
+if TYPE_CHECKING:
+    from clearhead.formats.load import Loaded, load
+    from clearhead.generation.generate import Generation, generate
+    from clearhead.models.build import build
+    from clearhead.models.config import DecoderConfig
+    from clearhead.training.fit import fit
+
+__version__ = "0.1.0"
+
+__all__ = ["DecoderConfig", "Generation", "Loaded", "UserError", "build", "fit", "generate", "load"]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        "DecoderConfig": "clearhead.models.config",
+        "Generation": "clearhead.generation.generate",
+        "Loaded": "clearhead.formats.load",
+        "build": "clearhead.models.build",
+        "fit": "clearhead.training.fit",
+        "generate": "clearhead.generation.generate",
+        "load": "clearhead.formats.load",
+    },
+)

@@ -1,0 +1,48 @@
+"""Messages said by `layers` and `models`: key -> (English, Chinese)."""
+
+MESSAGES: dict[str, tuple[str, str]] = {
+    "models.id_outside": (
+        "token id {id} is outside the vocabulary of {vocab}; ids run from 0 to vocab - 1",
+        "token id {id} 超出了大小为 {vocab} 的词表；id 的范围是 0 到词表大小减 1",
+    ),
+    "models.too_long": (
+        "{length} positions do not fit the model's context of {context}; shorten the input or build a longer context",
+        "{length} 个位置超出了模型的上下文长度 {context}；请缩短输入，或使用更长上下文的模型",
+    ),
+    "models.not_divisible": (
+        "{larger} = {larger_value} is not divisible by {smaller} = {smaller_value}; choose {smaller} from {divisors}",
+        "{larger} = {larger_value} 不能被 {smaller} = {smaller_value} 整除；{smaller} 可选 {divisors}",
+    ),
+    "models.too_small": (
+        "{field} = {value} must be at least {least}",
+        "{field} = {value} 至少应为 {least}",
+    ),
+    "models.not_probability": (
+        "{field} = {value} must be at least 0 and below 1",
+        "{field} = {value} 必须不小于 0 且小于 1",
+    ),
+    "models.unknown_type": (
+        "there is no {kind} called {name}; there are {known}",
+        "没有名为 {name} 的 {kind}；可选 {known}",
+    ),
+    "models.unknown_field": (
+        "{name} has no field {field}; it has {known}",
+        "{name} 没有字段 {field}；它的字段有 {known}",
+    ),
+    "models.no_device": (
+        "there is no device {name} here; there is {there}",
+        "这里没有设备 {name}；可用的有 {there}",
+    ),
+    "models.no_dtype": (
+        "there is no number type {name}; there are {known}",
+        "没有数值类型 {name}；可选 {known}",
+    ),
+    "models.missing_field": (
+        "{name} lacks the field {field}; add it",
+        "{name} 缺少字段 {field}；请补上",
+    ),
+    "models.wrong_type": (
+        "{name}.{field} = {value!r} must be {wanted}",
+        "{name}.{field} = {value!r} 应为 {wanted}",
+    ),
+}

@@ -1,0 +1,15 @@
+"""The one table of user messages: key -> (English, Chinese); each room writes its own part.
+
+A test holds the two languages to the same fields and every key to being used.
+"""
+
+from clearhead.messages import cli, formats, generation, models, text, training
+
+MESSAGES: dict[str, tuple[str, str]] = {
+    **text.MESSAGES,
+    **models.MESSAGES,
+    **formats.MESSAGES,
+    **generation.MESSAGES,
+    **training.MESSAGES,
+    **cli.MESSAGES,
+}

@@ -1,0 +1,70 @@
+"""Configurations as plain data and back: the form that YAML, JSON and the command line share.
+
+A choice is written `{"class_path": "LayerNorm", "init_args": {"eps": 1e-05, "bias": true}}`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any, TypeVar, get_type_hints
+
+from clearhead.messages import UserError, say
+from clearhead.models import config as kinds
+
+Kind = TypeVar("Kind")
+
+
+def to_plain(value: object) -> Any:
+    """A configuration as dictionaries, numbers and strings that JSON and YAML can hold."""
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    arguments = {field.name: to_plain(getattr(value, field.name)) for field in fields(value)}
+    return {"class_path": type(value).__name__, "init_args": arguments}
+
+
+def from_plain(data: object, kind: type[Kind]) -> Kind:
+    """The configuration that `to_plain` wrote.
+
+    Args:
+        data: what `to_plain` gave, perhaps read from a file that somebody has edited.
+        kind: the family that the choice must belong to, such as `ModelConfig`.
+
+    Raises:
+        UserError: on an unknown class or field, or a value of the wrong type.
+    """
+    known = {name: found for name, found in vars(kinds).items() if _is_choice(found, kind)}
+    name = data.get("class_path") if isinstance(data, dict) else None
+    short = str(name).rpartition(".")[2]
+    if not isinstance(data, dict) or short not in known:
+        raise UserError(say("models.unknown_type", kind=kind.__name__, name=name, known=", ".join(sorted(known))))
+    chosen = known[short]
+    hints = get_type_hints(chosen)
+    arguments = {
+        field: _argument(chosen.__name__, field, value, hints)
+        for field, value in dict(data.get("init_args") or {}).items()
+    }
+    missing = [f.name for f in fields(chosen) if f.default is MISSING and f.name not in arguments]
+    if missing:
+        raise UserError(say("models.missing_field", name=short, field=missing[0]))
+    return chosen(**arguments)  # type: ignore[no-any-return]
+
+
+def _is_choice(found: object, kind: type) -> bool:
+    return isinstance(found, type) and issubclass(found, kind) and is_dataclass(found)
+
+
+def _argument(name: str, field: str, value: object, hints: dict[str, Any]) -> object:
+    """One field's value, checked against its type; nested choices are read in turn."""
+    if field not in hints:
+        raise UserError(say("models.unknown_field", name=name, field=field, known=", ".join(hints)))
+    wanted = hints[field]
+    if isinstance(wanted, type) and wanted.__module__ == kinds.__name__:
+        return from_plain(value, wanted)
+    accepted = (int, float) if wanted is float else wanted
+    if not isinstance(value, accepted) or (isinstance(value, bool) and wanted is not bool):
+        raise UserError(say("models.wrong_type", name=name, field=field, value=value, wanted=_name_of(wanted)))
+    return value
+
+
+def _name_of(wanted: Any) -> str:
+    return wanted.__name__ if isinstance(wanted, type) else str(wanted)

@@ -1,0 +1,31 @@
+"""The non-linearities of the feed-forward part, written out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+
+def relu(x: Tensor) -> Tensor:
+    """max(x, 0). Source: chapter 19 §19.3."""
+    return x.clamp(min=0)
+
+
+def gelu(x: Tensor) -> Tensor:
+    """GELU: x Φ(x) = x · ½ (1 + erf(x/√2)). Source: Hendrycks and Gimpel 2016 (arXiv:1606.08415)."""
+    return x * 0.5 * (1.0 + torch.erf(x / math.sqrt(2.0)))
+
+
+def gelu_tanh(x: Tensor) -> Tensor:
+    """GPT-2's approximation of GELU: ½ x (1 + tanh(√(2/π) (x + 0.044715 x³))), up to 5e-4 from GELU.
+
+    Source: the same paper, section 2. The two are not interchangeable in trained weights.
+    """
+    return 0.5 * x * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x.pow(3))))
+
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": relu, "gelu": gelu, "gelu_tanh": gelu_tanh}
+"""The definitions by the names that a configuration uses."""

@@ -1,0 +1,132 @@
+"""Masks: who may look at whom. Always True = may look.
+
+A mask is a small value that knows positions, not a matrix: `causal(T, S) & Padding(real)`. It turns into the bool
+matrix people expect with `.matrix()`. Values keep their meaning, so a kernel can recognise "causal from the start"
+and take its own shortcut; nobody else needs to know that shortcuts exist.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+Positions = range | Tensor
+"""Absolute positions: a `range` where they are contiguous and the same in every row, else integers (B,T)."""
+
+
+class Mask(ABC):
+    """A rule that says which query may look at which key."""
+
+    @abstractmethod
+    def matrix(self, device: torch.device | None = None) -> Tensor:
+        """The rule as booleans, True = may look, of a shape that broadcasts to (B,H,T,S)."""
+
+    def __and__(self, other: Mask) -> Mask:
+        """The mask that allows what both allow."""
+        return Both(self, other)
+
+
+@dataclass(frozen=True)
+class Everything(Mask):
+    """Every query may look at every key."""
+
+    def matrix(self, device: torch.device | None = None) -> Tensor:
+        """(1,1), True."""
+        return torch.ones(1, 1, dtype=torch.bool, device=device)
+
+    def __and__(self, other: Mask) -> Mask:
+        """`other`: everything adds no restriction."""
+        return other
+
+
+EVERYTHING = Everything()
+
+
+@dataclass(frozen=True)
+class Causal(Mask):
+    """A query looks at keys at its own position and before: key <= query.
+
+    Args:
+        queries: positions of the T queries.
+        keys: positions of the S keys.
+
+    Source: transformer-notes §12.
+    """
+
+    queries: Positions
+    keys: Positions
+
+    def matrix(self, device: torch.device | None = None) -> Tensor:
+        """(T,S) for ranges, (B,1,T,S) for positions per row: key <= query."""
+        return _column(self.keys, device, -2) <= _column(self.queries, device, -1)
+
+
+@dataclass(frozen=True, eq=False)
+class Padding(Mask):
+    """Keys that are padding are seen by nobody.
+
+    Args:
+        real: (B,S) booleans, True where the key is a real token.
+    """
+
+    real: Tensor
+
+    def matrix(self, device: torch.device | None = None) -> Tensor:
+        """(B,1,1,S): the same keys for all heads and queries."""
+        return self.real[:, None, None, :].to(device)
+
+
+@dataclass(frozen=True, eq=False)
+class Allowed(Mask):
+    """A mask somebody has already written as a matrix.
+
+    Args:
+        allowed: booleans that broadcast to (B,H,T,S), True = may look.
+    """
+
+    allowed: Tensor
+
+    def matrix(self, device: torch.device | None = None) -> Tensor:
+        """The matrix as given."""
+        return self.allowed.to(device)
+
+
+@dataclass(frozen=True)
+class Both(Mask):
+    """What `first` and `second` both allow; written `first & second`."""
+
+    first: Mask
+    second: Mask
+
+    def matrix(self, device: torch.device | None = None) -> Tensor:
+        """The elementwise "and" of the two, broadcast against each other."""
+        return self.first.matrix(device) & self.second.matrix(device)
+
+
+def causal(queries: int, keys: int | None = None) -> Causal:
+    """The causal mask of the last `queries` positions of a sequence of `keys`: query i sees key j <= i + S - T.
+
+    With as many queries as keys (the default) this is the lower triangle of the notes. With fewer, as in decoding
+    with a cache, the queries are the *last* positions, so the newest sees every key.
+
+    Args:
+        queries: T, at least 1.
+        keys: S >= T; T if not given.
+
+    Raises:
+        ValueError: if there are fewer keys than queries.
+    """
+    keys = queries if keys is None else keys
+    if keys < queries:
+        raise ValueError(f"{queries} queries cannot be the last positions of {keys} keys")
+    return Causal(range(keys - queries, keys), range(keys))
+
+
+def _column(positions: Positions, device: torch.device | None, axis: int) -> Tensor:
+    """Positions as a tensor with a new axis to compare along; (B,T) gets a head axis too."""
+    if isinstance(positions, range):
+        return torch.arange(positions.start, positions.stop, device=device).unsqueeze(axis)
+    return positions.to(device).unsqueeze(-2).unsqueeze(axis)

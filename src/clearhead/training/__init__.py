@@ -1,0 +1,1 @@
+"""Learning: the generator of updates, what it needs (batches, losses, optimiser, schedule) and what follows it."""
