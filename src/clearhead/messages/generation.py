@@ -1,3 +1,20 @@
 """Messages said by `generation`: key -> (English, Chinese)."""
 
-MESSAGES: dict[str, tuple[str, str]] = {}
+MESSAGES: dict[str, tuple[str, str]] = {
+    "generation.temperature": (
+        "temperature = {value} must be a number from 0 up; 0 always takes the best token",
+        "temperature = {value} 应为不小于 0 的数；0 表示总取最可能的 token",
+    ),
+    "generation.top_k": (
+        "top_k = {value} must be at least 1; leave it out to allow the whole vocabulary",
+        "top_k = {value} 至少应为 1；不写则允许整个词表",
+    ),
+    "generation.empty_prompt": (
+        "the prompt is empty, and this model has no token that begins a text; give at least one character",
+        "提示为空，而该模型没有表示文本开头的 token；请至少给一个字符",
+    ),
+    "generation.max_tokens": (
+        "max_tokens = {value} must be at least 0",
+        "max_tokens = {value} 不能小于 0",
+    ),
+}

@@ -27,7 +27,7 @@ def pick_device(name: str = "auto") -> torch.device:
     }
     if name == "auto":
         return torch.device(next(kind for kind, there in available.items() if there))
-    if not available.get(name.split(":")[0], False):
+    if not available.get(name.partition(":")[0], False):
         there = ", ".join(kind for kind, yes in available.items() if yes)
         raise UserError(say("models.no_device", name=name, there=there))
     return torch.device(name)

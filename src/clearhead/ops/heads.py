@@ -12,7 +12,7 @@ def split_heads(x: Tensor, heads: int) -> Tensor:
 
     Source: chapter 19 §19.2; transformer-notes §21.3.
     """
-    return x.unflatten(-1, (heads, -1)).transpose(-3, -2)
+    return x.reshape(*x.shape[:-1], heads, -1).transpose(-3, -2)
 
 
 def merge_heads(x: Tensor) -> Tensor:

@@ -1,0 +1,1 @@
+"""Exchanging: models on disk. The run directory today; other people's formats as they come."""

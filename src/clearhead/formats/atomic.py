@@ -1,0 +1,77 @@
+"""Writing so that a killed process leaves either the old state or the new one, never half of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from clearhead.messages import UserError, say
+
+PARTIAL = ".partial-"
+"""Prefix of what is not finished; leftovers of a killed process are recognised by it."""
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Write `data` as UTF-8 JSON under a temporary name, then rename it to `path`.
+
+    Raises:
+        UserError: if the system refuses (no space, no permission), with its reason; `path` is as it was.
+    """
+    partial = path.with_name(f"{PARTIAL}{os.getpid()}-{path.name}")
+    text = json.dumps(data, ensure_ascii=False, indent=2) + "\n"
+    with _clear_failure(path), partial.open("w", encoding="utf-8", newline="\n") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    with _clear_failure(path):
+        partial.replace(path)
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """A temporary folder to fill inside the `with`; at its end it becomes `path`, replacing what was there.
+
+    Raises:
+        UserError: if the system refuses (no space, no permission), with its reason; `path` is as it was.
+    """
+    partial = path.with_name(f"{PARTIAL}{os.getpid()}-{path.name}")
+    with _clear_failure(path):
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        try:
+            yield partial
+            for file in partial.iterdir():
+                _flush_to_disk(file)
+            if path.exists():
+                shutil.rmtree(path)
+            partial.rename(path)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Delete what killed processes left unfinished in `folder`."""
+    for leftover in folder.glob(f"{PARTIAL}*"):
+        if leftover.is_dir():
+            shutil.rmtree(leftover, ignore_errors=True)
+        else:
+            leftover.unlink(missing_ok=True)
+
+
+def _flush_to_disk(file: Path) -> None:
+    with file.open("rb+") as handle:
+        os.fsync(handle.fileno())
+
+
+@contextmanager
+def _clear_failure(path: Path) -> Iterator[None]:
+    """The system's refusal as one line for the user."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(say("formats.cannot_write", path=path, reason=error.strerror or error)) from error

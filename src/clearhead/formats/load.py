@@ -1,0 +1,52 @@
+"""Loading a model, wherever it comes from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from clearhead.formats.run import read_run
+from clearhead.formats.weights import fill, read_tensors
+from clearhead.messages import UserError, say
+from clearhead.models.build import build
+from clearhead.models.config import DecoderConfig
+from clearhead.models.decoder import Decoder
+from clearhead.models.device import pick_device, pick_dtype
+from clearhead.text import Tokenizer
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A model that is ready to run, and what it needs to read and write text."""
+
+    model: Decoder
+    """ids (B,T) -> logits (B,T,V); in evaluation mode."""
+    tokenizer: Tokenizer
+    config: DecoderConfig
+    source: Path
+    """The folder that the weights came from."""
+
+
+def load(model: str | Path, *, dtype: str = "float32", device: str = "auto") -> Loaded:
+    """The model called `model`: a run directory, at its best checkpoint, or one of its checkpoint folders.
+
+    Args:
+        model: a path.
+        dtype: the number type that the weights are turned into: float32, float64, bfloat16 or float16.
+        device: auto, cpu, cuda or mps.
+
+    Raises:
+        UserError: if there is no such model, or its files are damaged or do not fit each other.
+    """
+    place, number_type = pick_device(device), pick_dtype(dtype)
+    path = Path(model)
+    is_checkpoint = path.parent.name == "checkpoints" and (path / "model.safetensors").exists()
+    run = read_run(path.parent.parent if is_checkpoint else path)
+    if not isinstance(run.model, DecoderConfig):
+        raise UserError(say("formats.not_a_decoder", path=path))
+    source = path if is_checkpoint else run.best().path
+    if run.tokenizer.size != run.model.vocab:
+        raise UserError(say("formats.vocab", path=path, tokenizer=run.tokenizer.size, model=run.model.vocab))
+    built = build(run.model, seed=0)
+    fill(built, read_tensors(source / "model.safetensors"), source / "model.safetensors")
+    return Loaded(built.to(place, number_type).eval(), run.tokenizer, run.model, source)

@@ -1,0 +1,141 @@
+"""The run directory: everything about one training, in files that can be read without clearhead.
+
+runs/x/
+  config.json        format_version, model, and what the training recorded (settings, data, versions)
+  tokenizer.json     text <-> ids
+  metrics.jsonl      a line per update
+  checkpoints/
+    000500/          model.safetensors, training.safetensors, state.json
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from clearhead.formats.atomic import new_folder, remove_leftovers, write_json
+from clearhead.messages import UserError, say
+from clearhead.models.codec import from_plain, to_plain
+from clearhead.models.config import ModelConfig
+from clearhead.text import Tokenizer, tokenizer_from_dict
+
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A state of a run that can be loaded and gone on from."""
+
+    path: Path
+    step: int
+    """How many updates the weights have had."""
+    val_loss: float | None
+    """Validation loss at that step, if it was evaluated there (nats per token)."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run directory."""
+
+    path: Path
+    model: ModelConfig
+    tokenizer: Tokenizer
+    details: dict[str, Any]
+    """What the training recorded: settings, data, versions."""
+
+    @property
+    def metrics(self) -> Path:
+        """The file of update lines."""
+        return self.path / "metrics.jsonl"
+
+    def checkpoints(self) -> list[Checkpoint]:
+        """Every complete checkpoint, oldest first."""
+        folders = sorted((self.path / "checkpoints").glob("[0-9]*"), key=lambda folder: int(folder.name))
+        return [_checkpoint(folder) for folder in folders]
+
+    def latest(self) -> Checkpoint:
+        """The checkpoint with the most updates."""
+        return self._some()[-1]
+
+    def best(self) -> Checkpoint:
+        """The checkpoint with the lowest validation loss; the latest if none was evaluated."""
+        scored = [(each.val_loss, each.step, each) for each in self._some() if each.val_loss is not None]
+        return min(scored)[2] if scored else self.latest()
+
+    def prune(self) -> None:
+        """Delete every checkpoint but the latest and the best."""
+        kept = {self.latest().path, self.best().path}
+        for each in self.checkpoints():
+            if each.path not in kept:
+                shutil.rmtree(each.path, ignore_errors=True)
+
+    def new_checkpoint(self, step: int) -> Path:
+        """Where the checkpoint of `step` belongs; fill it inside `atomic.new_folder`."""
+        return self.path / "checkpoints" / f"{step:06d}"
+
+    def _some(self) -> list[Checkpoint]:
+        found = self.checkpoints()
+        if not found:
+            raise UserError(say("formats.no_checkpoint", path=self.path))
+        return found
+
+
+def create_run(path: Path, model: ModelConfig, tokenizer: Tokenizer, details: dict[str, Any]) -> Run:
+    """Make the run directory `path`, or write its description anew.
+
+    Raises:
+        UserError: if it cannot be written.
+    """
+    try:
+        (path / "checkpoints").mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(say("formats.cannot_write", path=path, reason=error.strerror)) from error
+    remove_leftovers(path)
+    remove_leftovers(path / "checkpoints")
+    write_json(path / "tokenizer.json", tokenizer.to_dict())
+    write_json(path / "config.json", {"format_version": FORMAT_VERSION, "model": to_plain(model), **details})
+    return Run(path, model, tokenizer, details)
+
+
+def read_run(path: Path) -> Run:
+    """The run in directory `path`.
+
+    Raises:
+        UserError: if there is none, or its description cannot be understood.
+    """
+    if not path.exists():
+        raise UserError(say("formats.no_model", path=path))
+    if not (path / "config.json").is_file():
+        raise UserError(say("formats.not_a_run", path=path))
+    details = read_json(path / "config.json")
+    version = details.pop("format_version", None)
+    if version != FORMAT_VERSION:
+        raise UserError(say("formats.version", path=path, found=version, known=FORMAT_VERSION))
+    model = from_plain(details.pop("model", None), ModelConfig)
+    return Run(path, model, tokenizer_from_dict(read_json(path / "tokenizer.json")), details)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object.
+
+    Raises:
+        UserError: if the file is missing or is not a JSON object.
+    """
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(say("formats.bad_json", path=path, reason=error)) from error
+    if not isinstance(data, dict):
+        raise UserError(say("formats.bad_json", path=path, reason=type(data).__name__))
+    return data
+
+
+def _checkpoint(folder: Path) -> Checkpoint:
+    state = read_json(folder / "state.json")
+    return Checkpoint(folder, int(folder.name), state.get("val_loss"))
+
+
+__all__ = ["FORMAT_VERSION", "Checkpoint", "Run", "create_run", "new_folder", "read_json", "read_run"]

@@ -1,0 +1,1 @@
+"""Writing: from logits to probabilities to text, one token after another."""

@@ -1,0 +1,76 @@
+"""The record of a training: one JSON line per update."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from clearhead.formats.run import Run
+from clearhead.training.fit import Update
+from clearhead.training.run import Evaluated, Event
+
+
+class MetricsFile:
+    """Writes `metrics.jsonl`: `step loss lr grad_norm tokens_per_second`, and `val_loss` where it was evaluated.
+
+    A line is written when the next update comes or the file is closed, so that an evaluation finds the line of its
+    update still open. Lines of updates that a resumed training does again are dropped first.
+
+    Args:
+        run: the run directory.
+        step: how many updates the weights have had.
+    """
+
+    def __init__(self, run: Run, step: int) -> None:
+        kept = [line for line in _complete_lines(run.metrics) if line["step"] <= step]
+        self._file = run.metrics.open("w", encoding="utf-8", newline="\n")
+        self._line: dict[str, Any] | None = None
+        for line in kept:
+            self._write(line)
+        self._file.flush()
+
+    def take(self, event: Event) -> None:
+        """Record one event."""
+        if isinstance(event, Update):
+            self._flush()
+            self._line = {
+                "step": event.step,
+                "loss": event.loss,
+                "lr": event.lr,
+                "grad_norm": event.grad_norm,
+                "tokens_per_second": event.terms / event.seconds,
+            }
+        elif isinstance(event, Evaluated) and self._line is not None:
+            self._line["val_loss"] = event.val_loss
+            self._flush()
+            self._file.flush()
+
+    def __enter__(self) -> MetricsFile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._flush()
+        self._file.close()
+
+    def _flush(self) -> None:
+        if self._line is not None:
+            self._write(self._line)
+            self._line = None
+
+    def _write(self, line: dict[str, Any]) -> None:
+        self._file.write(json.dumps(line) + "\n")
+
+
+def _complete_lines(path: Path) -> list[dict[str, Any]]:
+    """The lines that a killed process left whole."""
+    lines = []
+    for text in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
+        try:
+            lines.append(json.loads(text))
+        except json.JSONDecodeError:
+            break
+    return lines

@@ -1,0 +1,153 @@
+"""A whole training in a run directory: updates, evaluations and checkpoints, as one stream of events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+
+from clearhead.formats.run import Run
+from clearhead.models.build import build
+from clearhead.models.config import DecoderConfig
+from clearhead.models.decoder import Decoder
+from clearhead.models.device import pick_dtype
+from clearhead.training.batches import Batch, Ids, Windows, whole
+from clearhead.training.checkpoint import restore_checkpoint, save_checkpoint
+from clearhead.training.fit import Update, evaluate, fit
+from clearhead.training.losses import next_token
+from clearhead.training.optimizer import adamw, warmup_cosine
+from clearhead.training.settings import TrainingSettings
+
+EVALUATION_TOKENS = 16_384
+"""How many tokens go through the model together in an evaluation; bounds its memory, not its result."""
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """The validation text was scored after `step` updates."""
+
+    step: int
+    val_loss: float
+    """Mean over all its tokens (nats per token)."""
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A checkpoint was written after `step` updates."""
+
+    step: int
+
+
+Event = Update | Evaluated | Saved
+
+
+class Training:
+    """A training that can be stopped between any two events and gone on with.
+
+    Args:
+        run: where it lives; its latest checkpoint, if any, is where it goes on.
+        settings: how it goes.
+        train: token ids of the training documents.
+        validation: token ids of the validation documents.
+        device: where the model runs.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        settings: TrainingSettings,
+        train: Sequence[Ids],
+        validation: Sequence[Ids],
+        device: torch.device,
+    ) -> None:
+        assert isinstance(run.model, DecoderConfig)
+        self.run, self.settings, self.validation = run, settings, validation
+        self.batches = Windows(train, run.model.context, settings.batch, settings.seed)
+        self.model: Decoder = build(run.model, seed=settings.seed, device=device)
+        self.optimizer = adamw(
+            self.model, lr=settings.lr, weight_decay=settings.weight_decay, betas=(0.9, settings.beta2)
+        )
+        torch.manual_seed(settings.seed)
+        checkpoints = run.checkpoints()
+        self.step = checkpoints[-1].step if checkpoints else 0
+        self.saved_step = self.step if checkpoints else None
+        self.best = min((each.val_loss for each in checkpoints if each.val_loss is not None), default=float("inf"))
+        if checkpoints:
+            restore_checkpoint(checkpoints[-1], self.model, self.optimizer)
+
+    def events(self) -> Iterator[Event]:
+        """Train to the last step; an evaluation and a checkpoint follow the update that they belong to."""
+        settings = self.settings
+        schedule = partial(
+            warmup_cosine, lr=settings.lr, steps=settings.steps, warmup=settings.warmup, final=settings.final_lr
+        )
+        updates = fit(
+            self.model,
+            self.batches,
+            next_token,
+            optimizer=self.optimizer,
+            schedule=schedule,
+            steps=settings.steps,
+            first=self.step,
+            clip=settings.clip,
+            autocast=self._autocast(),
+        )
+        for update in updates:
+            self.step = update.step
+            yield update
+            yield from self._after(update.step)
+
+    def evaluate(self) -> float:
+        """Mean loss over the whole validation text (nats per token)."""
+        context = self.model.context
+        batches = whole(self.validation, context, max(1, EVALUATION_TOKENS // context))
+        return evaluate(self.model, batches, next_token, autocast=self._autocast())
+
+    def save(self, val_loss: float | None = None) -> None:
+        """Write a checkpoint of the present step."""
+        save_checkpoint(self.run, self.model, self.optimizer, step=self.step, val_loss=val_loss)
+        self.saved_step = self.step
+
+    def _after(self, step: int) -> Iterator[Event]:
+        last = step == self.settings.steps
+        val_loss, improved = None, False
+        if last or step % self.settings.eval_every == 0:
+            val_loss = self.evaluate()
+            improved = val_loss < self.best
+            self.best = min(self.best, val_loss)
+            yield Evaluated(step, val_loss)
+        if last or improved or step % self.settings.checkpoint_every == 0:
+            self.save(val_loss)
+            yield Saved(step)
+
+    def _autocast(self) -> torch.dtype | None:
+        return None if self.settings.dtype == "float32" else pick_dtype(self.settings.dtype)
+
+
+def measured_speed(config: DecoderConfig, batch: int, device: torch.device, *, updates: int = 5) -> float:
+    """Tokens per second of a real update of this model on this machine, from a few updates on random ids.
+
+    The random state of the process is left as it was.
+    """
+    with torch.random.fork_rng(devices=[]):
+        model = build(replace(config, dropout=0.0), seed=0, device=device)
+        ids = torch.randint(config.vocab, (batch, config.context + 1))
+        sample = Batch(ids[:, :-1], ids[:, 1:])
+        timed = _updates(model, sample, updates + 2)
+        # The first updates allocate memory and choose kernels.
+        return batch * config.context / sorted(update.seconds for update in timed[2:])[updates // 2]
+
+
+def _updates(model: nn.Module, sample: Batch, count: int) -> list[Update]:
+    return list(
+        fit(model, lambda _: sample, next_token, optimizer=adamw(model, lr=1e-3), schedule=lambda _: 1e-3, steps=count)
+    )
+
+
+def recorded(settings: TrainingSettings, data: dict[str, Any], versions: dict[str, str]) -> dict[str, Any]:
+    """What a run directory keeps beside the model: settings, data, versions."""
+    return {"training": asdict(settings), "data": data, "versions": versions}
