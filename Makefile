@@ -55,7 +55,7 @@ install: .venv/.tools
 # --- the main job ---
 
 demo: .venv/.package
-	$(BIN)/clearhead train --out $(OUT) $(if $(STEPS),--steps $(STEPS)) $(if $(wildcard $(OUT)/*),--resume)
+	$(BIN)/clearhead train --out $(OUT) $(if $(STEPS),--steps $(STEPS)) $(if $(wildcard $(OUT)/config.json),--resume)
 	$(BIN)/clearhead generate $(OUT) $(if $(PROMPT),-p "$(PROMPT)") --max-tokens 400 --seed 1
 	$(BIN)/clearhead check $(OUT)
 	@echo ""

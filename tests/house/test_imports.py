@@ -62,6 +62,8 @@ def arrows(path: str, tree: ast.Module) -> Iterator[tuple[str, int]]:
 
 def fault_of(path: str, module: str) -> str | None:
     """What is wrong with the file at `path` importing `module`, if anything is."""
+    if module == "clearhead.__version__":
+        return None
     parts = module.split(".")
     if parts[0] == "torch" and NO_TORCH.search(path):
         return "imports torch"
@@ -122,7 +124,8 @@ def test_the_rooms_are_there() -> None:
     ],
 )
 def test_a_planted_arrow_is_found(tmp_path: Path, path: str, source: str, fault: str) -> None:
-    found = faults(write_tree(tmp_path, {path: source, "cli/main.py": "from clearhead.web import server"}))
+    sound = "from clearhead import __version__\nfrom clearhead.web import server"
+    found = faults(write_tree(tmp_path, {path: source, "cli/main.py": sound}))
     assert len(found) == 1
     assert fault in found[0]
 

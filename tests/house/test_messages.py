@@ -38,11 +38,17 @@ def table_faults(table: dict[str, tuple[str, str]]) -> list[str]:
     return found
 
 
-def keys_of(argument: ast.expr) -> list[str] | None:
-    """The keys that the first argument of `say` can be, or None unless they are written out."""
+def keys_of(argument: ast.expr, table: dict[str, tuple[str, str]]) -> list[str] | None:
+    """The keys that the first argument of `say` can be, or None unless they can be read off.
+
+    `say(f"cli.{verb}.about")` can be every key of the table of that form, one word in each gap.
+    """
     if isinstance(argument, ast.IfExp):
-        either, other = keys_of(argument.body), keys_of(argument.orelse)
+        either, other = keys_of(argument.body, table), keys_of(argument.orelse, table)
         return None if either is None or other is None else either + other
+    if isinstance(argument, ast.JoinedStr):
+        form = "".join(re.escape(part.value) if isinstance(part, ast.Constant) else r"\w+" for part in argument.values)
+        return [key for key in table if re.fullmatch(form, key)] or [f"of the form {form}"]
     if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
         return [argument.value]
     return None
@@ -60,7 +66,7 @@ def use_faults(table: dict[str, tuple[str, str]], package: Path) -> list[str]:
     """What is wrong between the table and the source that says its messages."""
     found, said = [], set()
     for where, call in calls(package):
-        keys = keys_of(call.args[0]) if call.args else None
+        keys = keys_of(call.args[0], table) if call.args else None
         if keys is None or len(call.args) != 1 or any(keyword.arg is None for keyword in call.keywords):
             found.append(f"{where}: say takes a key that is written out, and fields by name")
             continue
@@ -120,11 +126,13 @@ def test_a_planted_fault_in_the_table_is_found(english: str, chinese: str, fault
         ("key = 'steps'\nmessages.say(key, n=1)\nsay('steps', n=1)", "written out"),
         ("say('steps', n=1)\nsay('steps' if x else key, n=1)", "written out"),
         ("print('steps')", "steps: never said"),
+        ("say('steps', n=1)\nsay(f'{room}.about', n=1)", "no message of the form"),
     ],
 )
 def test_a_planted_fault_in_the_source_is_found(tmp_path: Path, source: str, fault: str) -> None:
     table = {"steps": ("{n:,} steps", "{n:,} 步")}
     assert use_faults(table, write_tree(tmp_path / "sound", {"a.py": "say('steps', n=1)"})) == []
+    assert use_faults(table, write_tree(tmp_path / "sound", {"a.py": "say(f'{what}s', n=1)"})) == []
     found = use_faults(table, write_tree(tmp_path / "bad", {"a.py": source}))
     assert len(found) == 1
     assert fault in found[0]
