@@ -1,3 +1,97 @@
 """Messages said by `cli`: key -> (English, Chinese)."""
 
-MESSAGES: dict[str, tuple[str, str]] = {}
+MESSAGES: dict[str, tuple[str, str]] = {
+    "cli.help": (
+        "usage: clearhead VERB ...\n\nTransformers you can see through, and prove.\n\n{verbs}\n\n"
+        "clearhead VERB --help shows what a verb takes. CLEARHEAD_LANG=zh speaks Chinese.",
+        "用法：clearhead 动词 ...\n\n看得透、证得明的 Transformer。\n\n{verbs}\n\n"
+        "clearhead 动词 --help 显示该动词的选项。CLEARHEAD_LANG=en 使用英文。",
+    ),
+    "cli.unknown_verb": (
+        "there is no verb {verb}; did you mean {near}? `clearhead --help` lists them",
+        "没有动词 {verb}；是不是 {near}？`clearhead --help` 列出全部",
+    ),
+    "cli.interrupted": ("stopped", "已停止"),
+    "cli.unknown_flag": (
+        "there is no option {flag} here; did you mean {near}?",
+        "这里没有选项 {flag}；是不是 {near}？",
+    ),
+    "cli.unknown_choice": (
+        "{flag} {value}: there is no such choice; there are {known}",
+        "{flag} {value}：没有这个选择；可选 {known}",
+    ),
+    "cli.wrong_value": (
+        "{flag} {value}: the value must be {wanted}",
+        "{flag} {value}：值应为 {wanted}",
+    ),
+    "cli.train.about": ("learn from text, yours or the built-in stories", "从文本学习：您自己的文本，或内置的故事"),
+    "cli.train.no_out": (
+        "say where the run goes: --out runs/NAME",
+        "请说明训练结果放在哪里：--out runs/名称",
+    ),
+    "cli.train.preparing": (
+        "Preparing: reading, splitting, measuring this machine ...",
+        "准备中：读取、切分、测量本机速度……",
+    ),
+    "cli.train.finished_already": (
+        "{out} has done its {steps} steps already; --steps with a larger number goes on.",
+        "{out} 已完成全部 {steps} 步；用更大的 --steps 可以继续。",
+    ),
+    "cli.train.step": ("training", "训练"),
+    "cli.train.postfix": ("loss {loss}, {speed} tokens/s", "损失 {loss}，{speed} token/秒"),
+    "cli.train.evaluated": (
+        "step {step}: validation loss {loss}; it writes:",
+        "第 {step} 步：验证损失 {loss}；它写道：",
+    ),
+    "cli.train.stopping": ("Stopping after this update and saving ...", "完成这一步更新后停止并保存……"),
+    "cli.train.stopped": (
+        "Stopped and saved after step {step}. Go on with: {command}",
+        "已在第 {step} 步后停止并保存。继续请用：{command}",
+    ),
+    "cli.train.summary": (
+        "The validation loss is {loss} nats per token; guessing would have {uniform} (ln V), a table of token pairs {bigram}.",
+        "验证损失为每 token {loss} 奈特；瞎猜为 {uniform}（ln V），二元统计表为 {bigram}。",
+    ),
+    "cli.train.entropy": (
+        "The best possible is {entropy}, the entropy of this text's grammar: {above} to go.",
+        "可能达到的最好值是 {entropy}，即该文本语法的熵：还差 {above}。",
+    ),
+    "cli.train.done": (
+        "Done. Now: clearhead generate {out}",
+        "完成。接下来：clearhead generate {out}",
+    ),
+    "cli.generate.about": ("continue a text with a trained model", "用训练好的模型续写文本"),
+    "cli.generate.unknown": (
+        "The model has never seen {characters}; it reads each as unknown.",
+        "模型从未见过 {characters}；会把它们当作未知字符。",
+    ),
+    "cli.check.about": (
+        "prove that a model cannot see the future and that its kernels agree",
+        "证明模型看不到未来，且各内核结果一致",
+    ),
+    "cli.info.about": ("parameters, arithmetic and memory of a model", "模型的参数量、计算量与内存"),
+    "cli.doctor.about": ("what this machine can do, and whether it computes right", "本机能做什么，以及算得对不对"),
+    "cli.check.target": ("{source}, in float64:", "{source}，以 float64 计算："),
+    "cli.check.right": ("right", "正确"),
+    "cli.check.wrong": ("WRONG", "错误"),
+    "cli.info.model": (
+        "{layers} blocks, {heads} heads ({kv_heads} key/value), width {width}, context {context}, vocabulary {vocab}",
+        "{layers} 个块，{heads} 个头（键/值头 {kv_heads} 个），宽度 {width}，上下文 {context}，词表 {vocab}",
+    ),
+    "cli.info.parameters": ("Parameters", "参数量"),
+    "cli.info.flops_per_token": (
+        "FLOPs a token, forward, looking at {context} keys (a training step: 3 times this)",
+        "每 token 前向 FLOPs，可看 {context} 个键（训练一步为其 3 倍）",
+    ),
+    "cli.info.training_bytes": (
+        "Memory to train in float32, {batch} windows of {context} tokens at a time",
+        "以 float32 训练所需内存，每次 {batch} 个长 {context} token 的窗口",
+    ),
+    "cli.info.generation_bytes": ("Memory to generate in float32", "以 float32 生成所需内存"),
+    "cli.doctor.right": ("right:", "正确："),
+    "cli.doctor.wrong": ("WRONG:", "错误："),
+    "cli.doctor.parity": (
+        "a small model here is {difference} from float64; rounding allows {allowed}",
+        "小模型在此处与 float64 相差 {difference}；舍入允许 {allowed}",
+    ),
+}

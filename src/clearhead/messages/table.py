@@ -3,7 +3,7 @@
 A test holds the two languages to the same fields and every key to being used.
 """
 
-from clearhead.messages import cli, formats, generation, models, text, training
+from clearhead.messages import checking, cli, formats, generation, models, text, training
 
 MESSAGES: dict[str, tuple[str, str]] = {
     **text.MESSAGES,
@@ -11,5 +11,6 @@ MESSAGES: dict[str, tuple[str, str]] = {
     **formats.MESSAGES,
     **generation.MESSAGES,
     **training.MESSAGES,
+    **checking.MESSAGES,
     **cli.MESSAGES,
 }

@@ -5,4 +5,32 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{name} = {value} must be {wanted}",
         "{name} = {value} 应满足 {wanted}",
     ),
+    "training.sizes": (
+        "Size for {characters} characters: {layers} blocks, {heads} heads, width {width}, context {context}"
+        " (--model.layers --model.heads --model.width --model.context choose another).",
+        "按 {characters} 个字符选定的规模：{layers} 个块、{heads} 个头、宽度 {width}、上下文 {context}"
+        "（可用 --model.layers --model.heads --model.width --model.context 另选）。",
+    ),
+    "training.steps": (
+        "Steps: {steps}, as this machine ({device}) trains about {speed} tokens/s and about {seconds} s are planned;"
+        " a small text is not read more than 60 times (--steps chooses another).",
+        "步数：{steps}。本机（{device}）每秒约训练 {speed} 个 token，计划用约 {seconds} 秒；"
+        "小文本最多读 60 遍（可用 --steps 另选）。",
+    ),
+    "training.out_exists": (
+        "{out} holds a run already; add --resume to go on with it, or give another --out",
+        "{out} 中已有一次训练；加 --resume 继续它，或换一个 --out",
+    ),
+    "training.out_in_use": (
+        "{out} is not empty; give an --out that is empty or does not exist",
+        "{out} 不是空目录；请给出一个空的或尚不存在的 --out",
+    ),
+    "training.resume_differs": (
+        "{name}: this run was started with {old}, not {new}; leave it out to resume, or start another run",
+        "{name}：这次训练开始时用的是 {old}，不是 {new}；继续时请不要给出它，或另开一次训练",
+    ),
+    "training.text_changed": (
+        "the text of {out} is not the one it was trained on (its sha256 differs); restore the text or start another run",
+        "{out} 的文本与训练时不同（sha256 不一致）；请恢复原文本，或另开一次训练",
+    ),
 }

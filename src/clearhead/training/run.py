@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import torch
 from torch import nn
@@ -54,6 +53,11 @@ class Training:
         train: token ids of the training documents.
         validation: token ids of the validation documents.
         device: where the model runs.
+
+    Attributes:
+        step: how many updates the weights have had.
+        saved_step: the step of the last checkpoint, None before the first.
+        best: the lowest validation loss so far; val_loss: the last one, None before the first.
     """
 
     def __init__(
@@ -65,6 +69,7 @@ class Training:
         device: torch.device,
     ) -> None:
         assert isinstance(run.model, DecoderConfig)
+        self.config = run.model
         self.run, self.settings, self.validation = run, settings, validation
         self.batches = Windows(train, run.model.context, settings.batch, settings.seed)
         self.model: Decoder = build(run.model, seed=settings.seed, device=device)
@@ -75,6 +80,7 @@ class Training:
         checkpoints = run.checkpoints()
         self.step = checkpoints[-1].step if checkpoints else 0
         self.saved_step = self.step if checkpoints else None
+        self.val_loss: float | None = None
         self.best = min((each.val_loss for each in checkpoints if each.val_loss is not None), default=float("inf"))
         if checkpoints:
             restore_checkpoint(checkpoints[-1], self.model, self.optimizer)
@@ -112,13 +118,18 @@ class Training:
         save_checkpoint(self.run, self.model, self.optimizer, step=self.step, val_loss=val_loss)
         self.saved_step = self.step
 
+    def save_if_new(self) -> None:
+        """Write a checkpoint of the present step unless there is one."""
+        if self.saved_step != self.step:
+            self.save()
+
     def _after(self, step: int) -> Iterator[Event]:
         last = step == self.settings.steps
         val_loss, improved = None, False
         if last or step % self.settings.eval_every == 0:
             val_loss = self.evaluate()
             improved = val_loss < self.best
-            self.best = min(self.best, val_loss)
+            self.best, self.val_loss = min(self.best, val_loss), val_loss
             yield Evaluated(step, val_loss)
         if last or improved or step % self.settings.checkpoint_every == 0:
             self.save(val_loss)
@@ -146,8 +157,3 @@ def _updates(model: nn.Module, sample: Batch, count: int) -> list[Update]:
     return list(
         fit(model, lambda _: sample, next_token, optimizer=adamw(model, lr=1e-3), schedule=lambda _: 1e-3, steps=count)
     )
-
-
-def recorded(settings: TrainingSettings, data: dict[str, Any], versions: dict[str, str]) -> dict[str, Any]:
-    """What a run directory keeps beside the model: settings, data, versions."""
-    return {"training": asdict(settings), "data": data, "versions": versions}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from clearhead.messages import UserError, say
 
@@ -53,11 +53,6 @@ class TrainingSettings:
             _need(name, getattr(self, name), 0 <= getattr(self, name) < float("inf"), "≥ 0")
         _need("beta2", self.beta2, 0 <= self.beta2 < 1, "0 ≤ beta2 < 1")
         _need("dtype", self.dtype, self.dtype in DTYPES, " | ".join(DTYPES))
-
-
-def differing(new: TrainingSettings, old: TrainingSettings) -> list[str]:
-    """The names of the settings in which two trainings differ."""
-    return [field.name for field in fields(new) if getattr(new, field.name) != getattr(old, field.name)]
 
 
 def _need(name: str, value: object, holds: bool, wanted: str) -> None:

@@ -1,0 +1,104 @@
+"""Checks of a decoder: it does not see the future, and its kernels agree."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from clearhead.checking.finding import Finding
+from clearhead.formats.weights import fill, own_tensors
+from clearhead.messages import say
+from clearhead.models.build import build
+from clearhead.models.config import DecoderConfig, Fused, Visible
+from clearhead.models.decoder import Decoder
+
+AGREEMENT = 1e-12
+"""How far kernels may differ in float64, beside the size of the logits."""
+
+
+def check_decoder(model: Decoder, config: DecoderConfig, *, seed: int = 0) -> list[Finding]:
+    """Run every check of this file on a copy of the model in float64.
+
+    Args:
+        model: in any mode; it is not touched.
+        config: what the model was built from.
+        seed: of the ids that it reads.
+    """
+    ids = torch.randint(config.vocab, (2, model.context), generator=torch.Generator().manual_seed(seed))
+    exact = copy.deepcopy(model).cpu().double().eval()
+    return [no_future(exact, ids), no_future_gradient(exact, ids), kernels_agree(exact, config, ids)]
+
+
+def no_future(model: Decoder, ids: Tensor) -> Finding:
+    """Change every token from t on; outputs before t must not move at all, and those from t on must.
+
+    Tried at t = 1, an odd place, the last place, and those in between that a blockwise kernel might treat apart.
+    """
+    length, vocab = ids.shape[-1], model.embedding.num_embeddings
+    leak, least_answer = 0.0, float("inf")
+    with torch.no_grad():
+        before = model(ids)
+        for place in _places(length):
+            changed = torch.cat([ids[:, :place], (ids[:, place:] + 1) % vocab], dim=1)
+            moved = (model(changed) - before).abs()
+            leak = max(leak, moved[:, :place].max().item())
+            least_answer = min(least_answer, moved[:, place:].max().item())
+    passed = leak == 0 and least_answer > 0
+    evidence = say("checking.future", places=len(_places(length)), leak=f"{leak:.1e}", answer=f"{least_answer:.1e}")
+    return Finding("causal.future-leak", passed, leak, evidence)
+
+
+def no_future_gradient(model: Decoder, ids: Tensor) -> Finding:
+    """d logits[t] / d embedding[s] must be 0 for every s > t, and not 0 for some s < t and for s = t."""
+    length = ids.shape[-1]
+    probe = _Leaf()
+    logits = model(ids, tap=probe)
+    leak, least_past = 0.0, float("inf")
+    for place in _places(length):
+        target = logits[:, place - 1].square().sum()
+        (gradient,) = torch.autograd.grad(target, probe.leaf, retain_graph=True)
+        size = gradient.abs().amax(dim=(0, 2))
+        leak = max(leak, size[place:].max().item())
+        least_past = min(least_past, size[:place].max().item())
+    passed = leak == 0 and least_past > 0
+    evidence = say("checking.future_gradient", leak=f"{leak:.1e}", past=f"{least_past:.1e}")
+    return Finding("causal.future-leak", passed, leak, evidence)
+
+
+def kernels_agree(model: Decoder, config: DecoderConfig, ids: Tensor) -> Finding:
+    """The same weights with the visible and the fused kernel: logits equal to rounding, in float64."""
+    logits = []
+    for kernel in (Visible(), Fused()):
+        twin = build(replace(config, kernel=kernel), seed=0).double().eval()
+        fill(twin, own_tensors(model), Path("model"))
+        with torch.no_grad():
+            logits.append(twin(ids))
+    difference = (logits[0] - logits[1]).abs().max().item()
+    allowed = AGREEMENT * max(1.0, logits[0].abs().max().item())
+    evidence = say("checking.kernels", difference=f"{difference:.1e}", allowed=f"{allowed:.1e}")
+    return Finding("kernel.differs", difference <= allowed, difference, evidence)
+
+
+class _Leaf:
+    """A tap that makes the embedded input a leaf, so that gradients end there."""
+
+    leaf: Tensor
+
+    def __call__(self, name: str, tensor: Tensor) -> Tensor:
+        if name != "input":
+            return tensor
+        self.leaf = tensor.detach().requires_grad_()
+        return self.leaf
+
+    def within(self, scope: str) -> _Leaf:
+        return self
+
+
+def _places(length: int) -> list[int]:
+    """Places t to try, 1 <= t < length: the first, an odd one, around block edges, the last."""
+    wanted = {1, 3, length // 2, length - 1, *(edge + shift for edge in (16, 32, 64) for shift in (-1, 0, 1))}
+    return sorted(place for place in wanted if 1 <= place < length)

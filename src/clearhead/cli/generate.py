@@ -1,0 +1,90 @@
+"""`clearhead generate`: continue a text."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from jsonargparse import ArgumentParser, Namespace
+
+from clearhead.cli.options import add_device, parse, parser, use_threads
+from clearhead.messages import say
+
+if TYPE_CHECKING:
+    from clearhead.formats.load import Loaded
+
+
+def options() -> ArgumentParser:
+    """The flags of `clearhead generate`."""
+    made = parser("generate")
+    made.add_argument("model", type=str, help="run directory, or one of its checkpoint folders")
+    made.add_argument("-p", "--prompt", default="\n", help="text to continue; a line break if not given")
+    made.add_argument("--max-tokens", type=int, default=300, help="tokens to generate")
+    made.add_argument("--temperature", type=float, default=0.8, help="0 takes the best token, 1 the model's own odds")
+    made.add_argument("--top-k", type=int, default=None, help="draw among the k best tokens only")
+    made.add_argument("--seed", type=int, default=0, help="the same seed writes the same text")
+    made.add_argument("--json", action="store_true", help="print one JSON object")
+    add_device(made)
+    return made
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Write the prompt and its continuation, as it is generated."""
+    asked = parse(options(), arguments)
+    use_threads(asked.threads)
+    from clearhead.formats.load import load  # noqa: PLC0415 - torch comes after the flags are right
+
+    loaded = load(asked.model, dtype=asked.dtype, device=asked.device)
+    _warn_of_unknown(loaded, asked.prompt)
+    return _as_json(loaded, asked) if asked.json else _as_text(loaded, asked)
+
+
+def _as_text(loaded: Loaded, asked: Namespace) -> int:
+    from clearhead.generation.generate import stream  # noqa: PLC0415
+
+    pieces = stream(
+        loaded,
+        asked.prompt,
+        max_tokens=asked.max_tokens,
+        temperature=asked.temperature,
+        top_k=asked.top_k,
+        seed=asked.seed,
+    )
+    print(asked.prompt.lstrip("\n"), end="", flush=True)
+    for piece in pieces:
+        print(piece.text, end="", flush=True)
+    print()
+    return 0
+
+
+def _as_json(loaded: Loaded, asked: Namespace) -> int:
+    from clearhead.generation.generate import generate  # noqa: PLC0415
+
+    made = generate(
+        loaded,
+        asked.prompt,
+        max_tokens=asked.max_tokens,
+        temperature=asked.temperature,
+        top_k=asked.top_k,
+        seed=asked.seed,
+    )
+    answer = {
+        "model": str(loaded.source),
+        "prompt": asked.prompt,
+        "text": made.text,
+        "ids": made.ids,
+        "logprobs": made.logprobs,
+        "seed": asked.seed,
+    }
+    print(json.dumps(answer, ensure_ascii=False))
+    return 0
+
+
+def _warn_of_unknown(loaded: Loaded, prompt: str) -> None:
+    """Name the characters of the prompt that the model cannot know; it reads them as unknown marks."""
+    back = loaded.tokenizer.decode(loaded.tokenizer.encode(prompt))
+    unknown = sorted({before for before, after in zip(prompt, back, strict=False) if before != after})
+    if unknown:
+        print(say("cli.generate.unknown", characters=" ".join(unknown)), file=sys.stderr)

@@ -1,0 +1,58 @@
+"""The `clearhead` command: finds the verb, and turns a user's mistake into one line.
+
+Exit status: 0 done, 1 the answer is "no", 2 it could not be done, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import io
+import os
+import sys
+from collections.abc import Sequence
+
+from clearhead import __version__
+from clearhead.messages import UserError, say
+
+VERBS = ("train", "generate", "check", "info", "doctor")
+"""Each is a module of this folder with `run(arguments) -> exit status`."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    _never_fail_to_print()
+    verb = arguments[0] if arguments else "--help"
+    if verb in ("-h", "--help", "help"):
+        print(say("cli.help", verbs="\n".join(f"  {name:<10}{say(f'cli.{name}.about')}" for name in VERBS)))
+        return 0
+    if verb in ("-V", "--version"):
+        print(f"clearhead {__version__}")
+        return 0
+    try:
+        if verb not in VERBS:
+            raise UserError(_unknown_verb(verb))
+        return int(importlib.import_module(f"clearhead.cli.{verb}").run(arguments[1:]))
+    except UserError as error:
+        print(f"clearhead: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"\nclearhead: {say('cli.interrupted')}", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # Whoever read our output has stopped reading; there is nobody left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _unknown_verb(verb: str) -> str:
+    near = difflib.get_close_matches(verb, VERBS, 1) or ["--help"]
+    return say("cli.unknown_verb", verb=verb, near=near[0])
+
+
+def _never_fail_to_print() -> None:
+    """A console that cannot show a character shows a stand-in for it instead of ending the program."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")

@@ -1,0 +1,150 @@
+"""Options: how a command reads its own, and those that several share."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from argparse import ArgumentError
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from jsonargparse import ArgumentParser, Namespace
+
+from clearhead.messages import UserError, say
+from clearhead.models import config as kinds
+
+
+def parser(verb: str) -> ArgumentParser:
+    """An empty parser of `clearhead VERB`."""
+    return ArgumentParser(prog=f"clearhead {verb}", description=say(f"cli.{verb}.about"), exit_on_error=False)
+
+
+INTERRUPTED = 130
+"""Exit status of a command that the user stopped, as shells have it for SIGINT."""
+
+
+def add_device(
+    options: ArgumentParser, *, dtype: str | None = "float32", dtypes: str = "float32, float64, bfloat16 or float16"
+) -> None:
+    """Where and in which numbers a model runs."""
+    options.add_argument("--device", default="auto", help="auto, cpu, cuda or mps")
+    options.add_argument("--dtype", type=str, default=dtype, help=dtypes)
+    options.add_argument("--threads", type=int, default=None, help="CPU threads; as many as PyTorch picks if not given")
+
+
+def use_threads(threads: int | None) -> None:
+    """Set how many CPU threads PyTorch uses.
+
+    Raises:
+        UserError: unless it is at least 1.
+    """
+    if threads is None:
+        return
+    if threads < 1:
+        raise UserError(say("training.setting", name="threads", value=threads, wanted="≥ 1"))
+    import torch  # noqa: PLC0415 - only commands that compute wait for torch
+
+    torch.set_num_threads(threads)
+
+
+def parse(options: ArgumentParser, arguments: Sequence[str]) -> Namespace:
+    """What the user typed, checked.
+
+    Dashes and underscores are the same in a flag; `--model.layers 4` without a class means a decoder.
+
+    Raises:
+        UserError: one line with the nearest flag that exists, or what a value should be.
+    """
+    folded = [_folded(argument, options) for argument in arguments]
+    if any(flag.startswith("--model.") for flag in folded) and not any(_is(flag, "--model") for flag in folded):
+        folded = ["--model", "DecoderConfig", *folded]
+    try:
+        # jsonargparse keeps what it writes about a failed parse on standard error; the user gets our line alone.
+        parsed: Namespace = options.parse_args(folded)
+    except ArgumentError as error:
+        raise UserError(_one_line(str(error), options)) from None
+    return parsed
+
+
+def instantiate(options: ArgumentParser, parsed: Namespace) -> Namespace:
+    """The same, with classes as values; a mistake in a value is a UserError."""
+    try:
+        made: Namespace = options.instantiate(parsed)
+    except ValueError as error:
+        # The message of a UserError raised by a configuration class, without jsonargparse's frame around it.
+        raise _root(error) from None
+    return made
+
+
+def _root(error: BaseException) -> UserError:
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error if isinstance(error, UserError) else UserError(str(error).strip().splitlines()[-1].strip())
+
+
+def _is(argument: str, flag: str) -> bool:
+    return argument == flag or argument.startswith(f"{flag}=")
+
+
+def _folded(argument: str, options: ArgumentParser) -> str:
+    """The flag as it is spelt here, whichever of dash and underscore the user took."""
+    if not argument.startswith("--") or argument == "--":
+        return argument
+    flag, equals, value = argument.partition("=")
+    if flag.startswith("--model."):
+        return flag.replace("-", "_").replace("__", "--", 1) + equals + value
+    known = {_key(name): name for name in _flags(options)}
+    return known.get(_key(flag), flag) + equals + value
+
+
+def _key(flag: str) -> str:
+    return flag.lstrip("-").replace("-", "_")
+
+
+def _flags(options: ArgumentParser) -> list[str]:
+    """Every flag a user may give, those of the model's fields among them."""
+    flags = [name for name in options._option_string_actions if name.startswith("--")]
+    return flags + (_model_flags("--model", kinds.DecoderConfig()) if "--model" in flags else [])
+
+
+def _model_flags(prefix: str, value: Any) -> list[str]:
+    flags = []
+    for field in fields(value):
+        flag, inner = f"{prefix}.{field.name}", getattr(value, field.name)
+        flags += [flag, *(_model_flags(flag, inner) if is_dataclass(inner) else [])]
+    return flags
+
+
+def _one_line(problem: str, options: ArgumentParser) -> str:
+    """jsonargparse's report, which may take many lines, as one that says what to do."""
+    if unknown := re.search(r"[Uu]nrecognized arguments: (.*)", problem):
+        return _unknown(next((word for word in unknown[1].split() if word.startswith("-")), unknown[1]), options)
+    keys = ".".join(re.findall(r'Parser key "([^"]+)"', problem))
+    if option := re.search(r"Option '([^']+)' is not accepted", problem):
+        return _unknown(f"--{keys}.{option[1]}", options)
+    last = " ".join(problem.strip().splitlines()[-1].split())
+    if choice := re.search(r"Expected a dot import path string: (.*)", last):
+        return say("cli.unknown_choice", flag=f"--{keys}", value=choice[1], known=", ".join(_choices(keys)))
+    if value := re.search(r"Expected an? (.*)\. Got value: (.*)", last):
+        wanted = re.sub(r"<class '([^']+)'>", r"\1", value[1])
+        return say("cli.wrong_value", flag=f"--{_dashed(keys, options)}", value=value[2], wanted=wanted)
+    return last
+
+
+def _unknown(flag: str, options: ArgumentParser) -> str:
+    flags = _flags(options)
+    near = difflib.get_close_matches(flag, flags, 1, cutoff=0.5) or ["--help"]
+    return say("cli.unknown_flag", flag=flag, near=near[0])
+
+
+def _dashed(keys: str, options: ArgumentParser) -> str:
+    known = {_key(name): name for name in _flags(options)}
+    return known.get(_key(keys), keys).lstrip("-")
+
+
+def _choices(keys: str) -> list[str]:
+    """The class names that the field `keys` may take."""
+    default = getattr(kinds.DecoderConfig(), keys.rpartition(".")[2], None)
+    family = type(default).__bases__[0] if is_dataclass(default) else kinds.ModelConfig
+    return [name for name, found in vars(kinds).items() if isinstance(found, type) and family in found.__bases__]

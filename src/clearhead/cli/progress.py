@@ -1,0 +1,68 @@
+"""What a training shows while it runs: a line that moves, evaluations, samples."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+
+from tqdm import tqdm
+
+from clearhead.formats.load import Loaded
+from clearhead.generation.generate import generate
+from clearhead.messages import say
+from clearhead.training.fit import Update, evaluating
+from clearhead.training.plan import Plan
+from clearhead.training.run import Evaluated, Event, Training
+
+LAYOUT = "{desc} {bar:20} {n_fmt}/{total_fmt} [{elapsed}<{remaining}{postfix}]"
+SAMPLE_TOKENS = 100
+
+
+class Progress:
+    """Shows events as they come: loss, tokens/s and time left on a line; validation losses and samples above it.
+
+    Args:
+        training: the training shown.
+        plan: what it set out to do.
+    """
+
+    def __init__(self, training: Training, plan: Plan) -> None:
+        self._training, self._plan = training, plan
+        self._bar = tqdm(
+            total=plan.settings.steps,
+            initial=training.step,
+            bar_format=LAYOUT,
+            desc=say("cli.train.step"),
+            # A log file gets a line every few seconds, a terminal a line that moves.
+            mininterval=0.2 if sys.stderr.isatty() else 10.0,
+            dynamic_ncols=True,
+        )
+
+    def take(self, event: Event) -> None:
+        """Show one event."""
+        if isinstance(event, Update):
+            speed = f"{event.terms / event.seconds:,.0f}"
+            self._bar.set_postfix_str(say("cli.train.postfix", loss=f"{event.loss:.3f}", speed=speed), refresh=False)
+            self._bar.update(1)
+        elif isinstance(event, Evaluated):
+            tqdm.write(say("cli.train.evaluated", step=event.step, loss=f"{event.val_loss:.4f}"), file=sys.stderr)
+            tqdm.write(_indented(self._sample()), file=sys.stderr)
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.close()
+
+    def _sample(self) -> str:
+        """A few words of the model as it is now, from a line break on."""
+        model, run = self._training.model, self._plan.run
+        loaded = Loaded(model, run.tokenizer, self._training.config, run.path)
+        with evaluating(model):
+            return generate(loaded, "\n", max_tokens=SAMPLE_TOKENS, temperature=0.8, seed=0).text
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"    {line}" for line in text.strip().splitlines())

@@ -1,0 +1,153 @@
+"""`clearhead train`: learn from text."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from jsonargparse import ArgumentParser, Namespace
+
+from clearhead.cli.options import INTERRUPTED, add_device, instantiate, parse, parser, use_threads
+from clearhead.messages import UserError, say
+from clearhead.models.config import ModelConfig
+
+if TYPE_CHECKING:
+    from clearhead.training.plan import Given, Plan
+    from clearhead.training.run import Training
+
+SETTINGS = (
+    ("--steps", int, "updates; as many as fit the time if not given"),
+    ("--batch", int, "windows an update learns from"),
+    ("--lr", float, "highest learning rate; falls with the width if not given"),
+    ("--final-lr", float, "last learning rate, as a part of the highest (default 0.1)"),
+    ("--warmup", int, "updates in which the learning rate rises (default 100, or a tenth of the steps)"),
+    ("--weight-decay", float, "AdamW's, on matrices only (default 0.1)"),
+    ("--beta2", float, "AdamW's decay of squared gradients (default 0.99)"),
+    ("--clip", float, "largest gradient norm an update uses (default 1)"),
+    ("--seed", int, "of weights, order of the data and dropout (default 0)"),
+    ("--eval-every", int, "updates between evaluations of the validation text (default a fifth of the steps)"),
+    ("--checkpoint-every", int, "updates between checkpoints (default as --eval-every)"),
+)
+
+
+def options() -> ArgumentParser:
+    """The flags of `clearhead train`."""
+    made = parser("train")
+    made.add_argument("text", nargs="*", default=[], help="text files to learn from; none for the built-in corpus")
+    made.add_argument("--out", type=str, default=None, help="run directory to make, or to go on with")
+    made.add_argument("--resume", action="store_true", help="go on with the run in --out")
+    made.add_argument("--config", action="config", help="YAML or JSON file with these options")
+    made.add_argument("--encoding", default="auto", help="of the files, such as utf-8 or gb18030; recognised if auto")
+    made.add_argument("--tokenizer", default="character", help="character or byte")
+    made.add_argument(
+        "--model", type=ModelConfig, default=None, help="sizes and parts; chosen for the text if not given"
+    )
+    for flag, kind, meaning in SETTINGS:
+        made.add_argument(flag, type=kind, default=None, help=meaning)
+    add_device(made, dtype=None, dtypes="float32 (default), or bfloat16 for the forward")
+    return made
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Train; 0 when done, 130 when stopped by the user and saved."""
+    made = options()
+    asked = instantiate(made, parse(made, arguments))
+    if asked.out is None:
+        raise UserError(say("cli.train.no_out"))
+    use_threads(asked.threads)
+    return _train(asked)
+
+
+def _train(asked: Namespace) -> int:
+    from clearhead.models.device import pick_device  # noqa: PLC0415 - torch comes after the flags are right
+    from clearhead.training.run import Training  # noqa: PLC0415
+
+    device = pick_device(asked.device)
+    _tell(say("cli.train.preparing"))
+    plan = _plan(asked)
+    for note in plan.data.notes + plan.reasons:
+        _tell(note)
+    training = Training(plan.run, plan.settings, plan.data.train, plan.data.validation, device)
+    if training.step >= plan.settings.steps:
+        print(say("cli.train.finished_already", out=asked.out, steps=training.step))
+        return 0
+    with _stop_between_updates() as stopped:
+        _follow(training, plan, stopped)
+    if training.step < plan.settings.steps:
+        training.save_if_new()
+        command = f"clearhead train --out {asked.out} --resume"
+        print(say("cli.train.stopped", step=training.step, command=command))
+        return INTERRUPTED
+    print(_summary(plan, training))
+    print(say("cli.train.done", out=asked.out))
+    return 0
+
+
+def _plan(asked: Namespace) -> Plan:
+    from clearhead.models.device import pick_device  # noqa: PLC0415
+    from clearhead.training.plan import new_plan, resumed_plan  # noqa: PLC0415
+
+    names = [*(flag.lstrip("-").replace("-", "_") for flag, _, _ in SETTINGS), "dtype"]
+    given: Given = {name: asked[name] for name in names if asked[name] is not None}
+    if asked.resume:
+        return resumed_plan(Path(asked.out), asked.text, given, model=asked.model)
+    return new_plan(
+        Path(asked.out),
+        asked.text,
+        given,
+        model=asked.model,
+        encoding=asked.encoding,
+        tokenizer=asked.tokenizer,
+        device=pick_device(asked.device),
+    )
+
+
+def _follow(training: Training, plan: Plan, stopped: list[int]) -> None:
+    """Hand every event to its consumers until the training ends or the user stops it."""
+    from clearhead.cli.progress import Progress  # noqa: PLC0415
+    from clearhead.training.metrics import MetricsFile  # noqa: PLC0415
+
+    with MetricsFile(plan.run, training.step) as metrics, Progress(training, plan) as progress:
+        for event in training.events():
+            metrics.take(event)
+            progress.take(event)
+            if stopped:
+                return
+
+
+def _summary(plan: Plan, training: Training) -> str:
+    """The final loss in words, beside what it can be compared with."""
+    data, loss = plan.data, training.val_loss
+    assert loss is not None
+    line = say("cli.train.summary", loss=f"{loss:.3f}", uniform=f"{data.uniform:.3f}", bigram=f"{data.bigram:.3f}")
+    if data.entropy is None:
+        return line
+    return f"{line} {say('cli.train.entropy', entropy=f'{data.entropy:.3f}', above=f'{loss - data.entropy:.3f}')}"
+
+
+@contextmanager
+def _stop_between_updates() -> Iterator[list[int]]:
+    """Ctrl-C or SIGTERM asks for a stop after the present update; a second one stops at once, unsaved."""
+    stopped: list[int] = []
+
+    def ask(number: int, _frame: FrameType | None) -> None:
+        if stopped:
+            raise KeyboardInterrupt
+        stopped.append(number)
+        _tell(say("cli.train.stopping"))
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stopped
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

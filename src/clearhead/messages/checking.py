@@ -1,0 +1,16 @@
+"""Messages said by `checking`: key -> (English, Chinese)."""
+
+MESSAGES: dict[str, tuple[str, str]] = {
+    "checking.future": (
+        "changing all tokens from t on, at {places} places t, moved earlier outputs by {leak} and later ones by {answer} or more",
+        "在 {places} 个位置 t 改变其后的全部 token：之前的输出变动 {leak}，之后的输出变动不小于 {answer}",
+    ),
+    "checking.future_gradient": (
+        "the gradient of an output with respect to later inputs is {leak}, to its own and earlier ones {past} or more",
+        "输出对其后输入的梯度为 {leak}，对自身及之前输入的梯度不小于 {past}",
+    ),
+    "checking.kernels": (
+        "the fused and the visible kernel differ by {difference} in float64; rounding allows {allowed}",
+        "融合内核与可见内核在 float64 下相差 {difference}；舍入允许 {allowed}",
+    ),
+}

@@ -1,0 +1,82 @@
+"""What a model costs: parameters, arithmetic and memory, from its configuration alone. Imports without torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from clearhead.models.config import DecoderConfig, LayerNorm
+
+
+def parameters(config: DecoderConfig) -> dict[str, int]:
+    """Trained numbers by part; a tied head counts only what it has beyond the embedding. The sum is the model's."""
+    width, hidden, qkv = config.width, config.hidden, _qkv(config)
+    mixed = config.heads * config.width_of_head
+    norm = width * (2 if isinstance(config.norm, LayerNorm) and config.norm.bias else 1)
+    return {
+        "embedding": config.vocab * width,
+        "positions": config.context * width,
+        "attention": config.layers * (width * qkv + qkv * config.qkv_bias + mixed * width + width * config.bias),
+        "feedforward": config.layers * (2 * width * hidden + (hidden + width) * config.bias),
+        "norms": norm * (2 * config.layers + 1),
+        "head": config.vocab * width * (not config.tied) + config.vocab * config.head_bias,
+    }
+
+
+def flops_per_token(config: DecoderConfig, length: int | None = None) -> dict[str, int]:
+    """Floating-point operations of one token's forward, by part; a multiplication and an addition count as two.
+
+    Matrix products alone are counted. Scores and mixing are those of a token that looks at `length` keys (the context
+    if not given): 2·S·H·d each. A backward costs twice a forward, so a training step three times this per token.
+
+    Source: Kaplan et al. 2020 §2.1 (arXiv:2001.08361).
+    """
+    keys = config.context if length is None else length
+    mixed = config.heads * config.width_of_head
+    return {
+        "qkv": config.layers * 2 * config.width * _qkv(config),
+        "scores": config.layers * 2 * keys * mixed,
+        "mixing": config.layers * 2 * keys * mixed,
+        "output": config.layers * 2 * mixed * config.width,
+        "feedforward": config.layers * 4 * config.width * config.hidden,
+        "head": 2 * config.width * config.vocab,
+    }
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes."""
+
+    weights: int
+    gradients: int
+    optimizer: int
+    activations: int
+
+    @property
+    def total(self) -> int:
+        """All four together."""
+        return self.weights + self.gradients + self.optimizer + self.activations
+
+
+def training_memory(config: DecoderConfig, batch: int, *, bytes_each: int = 4) -> Memory:
+    """Bytes that training needs: weights, gradients, AdamW's two means, and what a forward keeps for the backward.
+
+    With the fused kernel a block keeps, per token, its input, two norms, q, k, v, the mixed values, the middle of the
+    block, and the feed-forward before and after its activation: 5·D + (H + 2K)·d + H·d + 2·F numbers (and H for the
+    softmax). Outside the blocks it keeps the input of the last norm and of the head, the logits and their softmax.
+    """
+    total = sum(parameters(config).values()) * bytes_each
+    mixed = config.heads * config.width_of_head
+    block = 4 * config.width + _qkv(config) + mixed + 2 * config.hidden + config.heads
+    each = config.layers * block + 2 * config.width + 2 * config.vocab
+    return Memory(total, total, 2 * total, batch * config.context * each * bytes_each)
+
+
+def generation_memory(config: DecoderConfig, *, bytes_each: int = 4) -> int:
+    """Bytes that generation needs at a full context: weights, the widest tensor of a block, and the logits."""
+    widest = max(config.hidden, _qkv(config), config.vocab)
+    return bytes_each * (sum(parameters(config).values()) + config.context * (widest + 2 * config.width))
+
+
+def _qkv(config: DecoderConfig) -> int:
+    """Output features of the fused projection: H·d queries, K·d keys, K·d values."""
+    return (config.heads + 2 * config.key_value_heads) * config.width_of_head

@@ -1,0 +1,157 @@
+"""What a training will do, decided before it starts: sizes, steps, data, and why."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from clearhead import __version__
+from clearhead.formats.run import Run, create_run, read_run
+from clearhead.messages import UserError, say
+from clearhead.models.config import DecoderConfig, ModelConfig
+from clearhead.training.run import measured_speed
+from clearhead.training.settings import TrainingSettings
+from clearhead.training.sizing import CORPUS_SECONDS, TEXT_SECONDS, pick_lr, pick_size, pick_steps
+from clearhead.training.text_data import TextData, new_tokenizer, prepare, read_texts
+
+Given = Mapping[str, int | float | str]
+"""The training settings that the user has named, by their names in `TrainingSettings`."""
+
+CHANGEABLE = ("steps", "eval_every", "checkpoint_every")
+"""What a run that goes on may do differently; anything else would make it another training."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A training ready to start."""
+
+    run: Run
+    settings: TrainingSettings
+    data: TextData
+    reasons: tuple[str, ...]
+    """What was decided for the user, and why, a line each."""
+
+
+def new_plan(
+    out: Path,
+    files: Sequence[str],
+    given: Given,
+    *,
+    model: ModelConfig | None = None,
+    encoding: str = "auto",
+    tokenizer: str = "character",
+    device: torch.device,
+) -> Plan:
+    """Decide on a new training and make its run directory.
+
+    Args:
+        out: the run directory; it may be empty or not exist.
+        files: texts to learn from; none for the built-in corpus.
+        given: settings that the user has named; the rest is decided here.
+        model: sizes and parts; picked for the text if None.
+        encoding: of the files.
+        tokenizer: "character" or "byte".
+        device: where it will run; its speed decides how many steps fit.
+
+    Raises:
+        UserError: if `out` holds something, a text cannot be used or numbers do not fit together.
+    """
+    _must_be_free(out)
+    texts = read_texts(files, encoding)
+    size = pick_size(None if texts.built_in else texts.characters)
+    config = size.config() if model is None else model
+    if not isinstance(config, DecoderConfig):
+        raise UserError(say("formats.not_a_decoder", path=type(config).__name__))
+    data = prepare(texts, new_tokenizer(tokenizer, texts), config.context)
+    config = replace(config, vocab=data.tokenizer.size, context=data.context)
+    settings, reasons = _settings(given, config, data, size.batch, device)
+    if model is None:
+        sizes = {"layers": config.layers, "heads": config.heads, "width": config.width, "context": config.context}
+        reasons = (say("training.sizes", characters=f"{texts.characters:,}", **sizes), *reasons)
+    details = {"training": asdict(settings), "data": texts.source, "versions": versions()}
+    return Plan(create_run(out, config, data.tokenizer, details), settings, data, reasons)
+
+
+def resumed_plan(out: Path, files: Sequence[str], given: Given, *, model: ModelConfig | None = None) -> Plan:
+    """Go on with the run in `out`, on the text it was trained on.
+
+    Raises:
+        UserError: if there is no run, its text has changed, or a setting is asked for that would make it another
+            training.
+    """
+    run = read_run(out)
+    recorded = TrainingSettings(**run.details["training"])
+    for name, value in given.items():
+        if name not in CHANGEABLE and value != getattr(recorded, name):
+            raise UserError(say("training.resume_differs", name=name, old=getattr(recorded, name), new=value))
+    assert isinstance(run.model, DecoderConfig)
+    if model is not None and model != replace(run.model, vocab=getattr(model, "vocab", run.model.vocab)):
+        raise UserError(say("training.resume_differs", name="model", old=run.model, new=model))
+    source = run.details["data"]
+    texts = read_texts(files or source.get("files", ()), source.get("encoding", "auto"))
+    if texts.source["sha256"] != source["sha256"]:
+        raise UserError(say("training.text_changed", out=out))
+    data = prepare(texts, run.tokenizer, run.model.context)
+    settings = TrainingSettings(**(run.details["training"] | dict(given)))
+    if settings != recorded:
+        details = run.details | {"training": asdict(settings)}
+        run = create_run(out, run.model, run.tokenizer, details)
+    return Plan(run, settings, data, ())
+
+
+def versions() -> dict[str, Any]:
+    """What the numbers of a run depend on beside its settings."""
+    return {
+        "clearhead": __version__,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "threads": torch.get_num_threads(),
+    }
+
+
+def _settings(
+    given: Given, config: DecoderConfig, data: TextData, batch: int, device: torch.device
+) -> tuple[TrainingSettings, tuple[str, ...]]:
+    """The settings as given, the rest filled in; and why so many steps."""
+    chosen: dict[str, Any] = {
+        "batch": batch,
+        "lr": pick_lr(config.width),
+        "final_lr": 0.1,
+        "weight_decay": 0.1,
+        "beta2": 0.99,
+        "clip": 1.0,
+        "seed": 0,
+    } | dict(given)
+    reasons: tuple[str, ...] = ()
+    if "steps" not in chosen:
+        seconds = CORPUS_SECONDS if data.texts.built_in else TEXT_SECONDS
+        speed = measured_speed(config, chosen["batch"], device)
+        chosen["steps"] = pick_steps(
+            tokens_per_second=speed,
+            seconds=seconds,
+            tokens_per_step=chosen["batch"] * config.context,
+            train_tokens=sum(len(document) for document in data.train),
+        )
+        reasons = (
+            say(
+                "training.steps", steps=chosen["steps"], speed=f"{speed:,.0f}", device=device, seconds=f"{seconds:.0f}"
+            ),
+        )
+    steps = chosen["steps"]
+    rhythm = max(1, -(-steps // 5)) if isinstance(steps, int) else 1
+    chosen = {"warmup": min(100, steps // 10), "eval_every": rhythm} | chosen
+    chosen = {"checkpoint_every": chosen["eval_every"]} | chosen
+    return TrainingSettings(**chosen), reasons
+
+
+def _must_be_free(out: Path) -> None:
+    if (out / "config.json").exists():
+        raise UserError(say("training.out_exists", out=out))
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UserError(say("training.out_in_use", out=out))

@@ -1,0 +1,56 @@
+"""Sizes for those who give none: a model that fits the text, and as many updates as fit the time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from clearhead.models.config import DecoderConfig
+
+CORPUS_SECONDS = 70.0
+"""How long the demo's training aims to take; with evaluations and samples it stays under 90."""
+TEXT_SECONDS = 225.0
+"""How long a training on a user's text aims to take; with evaluations it stays under 5 minutes."""
+MOST_EPOCHS = 60
+"""A small text is not read more often than this; it would be learnt by heart."""
+FEWEST_STEPS = 200
+
+
+@dataclass(frozen=True)
+class Size:
+    """A model's size and how many windows an update learns from."""
+
+    layers: int
+    heads: int
+    width: int
+    context: int
+    batch: int
+
+    def config(self) -> DecoderConfig:
+        """A decoder of this size; the vocabulary is still to come."""
+        return DecoderConfig(layers=self.layers, heads=self.heads, width=self.width, context=self.context)
+
+
+SMALL = Size(layers=4, heads=4, width=128, context=128, batch=12)
+LARGE = Size(layers=4, heads=6, width=192, context=128, batch=16)
+LARGE_FROM = 300_000
+"""Characters of text from which the larger model pays."""
+
+
+def pick_size(characters: int | None) -> Size:
+    """The size for a text of so many characters; None is the built-in corpus, whose grammar the small one learns."""
+    return LARGE if characters is not None and characters >= LARGE_FROM else SMALL
+
+
+def pick_steps(*, tokens_per_second: float, seconds: float, tokens_per_step: int, train_tokens: int) -> int:
+    """Updates that take about `seconds`, but no more than `MOST_EPOCHS` passes over the text.
+
+    steps = min(seconds · tokens/s, MOST_EPOCHS · N) / (B · T), rounded down to two digits, at least `FEWEST_STEPS`.
+    """
+    affordable = min(seconds * tokens_per_second, MOST_EPOCHS * train_tokens) / tokens_per_step
+    digits: int = 10 ** max(0, len(str(int(affordable))) - 2)
+    return max(FEWEST_STEPS, int(affordable) // digits * digits)
+
+
+def pick_lr(width: int) -> float:
+    """The highest learning rate: 3e-3 at width 128, falling with the width, 3e-3 · 128 / D."""
+    return 3e-3 * 128 / width
