@@ -14,20 +14,18 @@ _CHARACTERS = """
     小猫 | 只      | 小猫 |            | 它
     小狗 | 只      | 小狗 |            | 它
     小兔 | 只      | 小兔 |            | 它
-    小熊 | 只      | 小熊 |            | 它
     小马 | 匹      | 小马 |            | 它
-    小牛 | 头      | 小牛 |            | 它
 """
 
 _TOYS = """
     text | measure
-    皮球 | 个
+    球   | 个
     风筝 | 只
     书   | 本
-    雨伞 | 把
-    小鼓 | 面
+    伞   | 把
     小船 | 条
     帽子 | 顶
+    花   | 朵
     画   | 张
 """
 
@@ -37,30 +35,25 @@ CHINESE = Language(
     variables={"hero": "character", "friend": "character", "thing": "toy"},
     words={
         "character": table(_CHARACTERS),
-        "adjective": words("可爱, 聪明, 勇敢, 快乐, 安静, 善良, 有趣"),
-        "home": words("小河边, 大山里, 森林里, 村子里, 大海边"),
-        "season": words("春天, 夏天, 秋天, 冬天"),
+        "adjective": words("可爱, 聪明, 勇敢, 快乐, 安静, 善良"),
+        "home": words("小河边, 大山里, 森林里"),
         "feeling": words("高兴, 开心, 快乐, 满意"),
-        "relative": words("妈妈, 爸爸, 爷爷, 奶奶, 哥哥, 姐姐"),
-        "weather": words("晴朗, 温暖, 下雨, 下雪"),
+        "relative": words("妈妈, 爸爸, 爷爷, 奶奶"),
+        "weather": words("晴朗, 下雨, 下雪"),
         "daytime": words("早上, 中午, 下午, 晚上"),
-        "place": words("公园, 花园, 河边, 山上, 海边, 树林, 学校"),
-        "play": words("唱歌, 跳舞, 画画, 看书, 跑步, 游泳, 做饭"),
+        "place": words("公园, 花园, 学校, 小河边, 大山里, 森林里"),
+        "play": words("唱歌, 跳舞, 画画, 看书, 跑步, 游泳"),
         "food": words("苹果, 面包, 米饭, 面条, 蛋糕, 西瓜"),
         "spot": words("桌子上, 窗台上, 草地上, 石头上, 大树下, 门口"),
         "toy": table(_TOYS),
-        "colour": words("红色, 黄色, 蓝色, 绿色, 白色, 漂亮, 有趣"),
-        "insect": words("蝴蝶, 蜜蜂, 小虫, 影子"),
+        "colour": words("红色, 黄色, 蓝色, 绿色, 白色, 漂亮"),
         "praise": words("好看, 漂亮, 奇怪, 好玩"),
         "manner": words("大声, 小声, 高兴, 慢慢, 轻轻"),
-        "used": words("玩, 笑, 跑, 跳, 唱歌, 跳舞"),
-        "dusk": words("天黑, 中午, 晚上"),
     },
     steps=(
         sentence(
-            (4, "从前有一{new hero.measure}{adjective}的{hero.kind}{hero.named}。"),
-            (3, "{home}住着一{new hero.measure}{adjective}的{hero.kind}{hero.named}。"),
-            (3, "{season}来了，{new hero}和{hero.they}的{relative}都很{feeling}。"),
+            (3, "从前有一{new hero.measure}{adjective}的{hero.kind}{hero.named}。"),
+            (2, "{home}住着一{new hero.measure}{adjective}的{hero.kind}{hero.named}。"),
         ),
         sentence(
             (1, "{hero.they}喜欢{play}，也喜欢吃{food}。"),
@@ -68,14 +61,12 @@ CHINESE = Language(
             skip=1,
         ),
         sentence(
-            (2, "有一天，{hero}去{place}{play}，遇见了{new friend}。"),
+            (1, "有一天，{hero.they}去{place}{play}，遇见了{new friend}。"),
             (1, "一个{weather}的{daytime}，{new friend}来找{hero.they}{play}。"),
-            (1, "{hero}追{new friend}，一直追到了{place}。"),
         ),
         sentence(
             (2, "{hero}趴在{spot}，看见了一{new thing.measure}{colour}的{thing}。"),
-            (1, "{friend}送给{hero}一{new thing.measure}{colour}的{thing}。"),
-            (1, "{spot}有一{new thing.measure}{colour}的{thing}，是{friend}的{relative}做的。"),
+            (1, "{friend}送给{hero.they}一{new thing.measure}{colour}的{thing}。"),
         ),
         sentence(
             (1, "“这{thing.measure}{thing}真{praise}！”{hero}{manner}地说。"),
@@ -84,16 +75,14 @@ CHINESE = Language(
             skip=1,
         ),
         sentence(
-            (1, "{hero}追{insect}，{friend}追{hero}。"),
-            (1, "{friend}拿着{thing}{used}，{hero}在旁边{used}。"),
-            (1, "两个好朋友一起{play}，一直玩到{dusk}。"),
+            (1, "{hero}追{friend}，一直追到{place}。"),
+            (1, "两个好朋友一起{play}，一直玩到{daytime}。"),
             skip=1,
         ),
         sentence(
             (1, "{hero}很{feeling}，{friend}也很{feeling}。"),
-            (1, "晚上，{hero.they}梦见了那{thing.measure}{thing}。"),
+            (1, "夜里，{hero.they}梦见了那{thing.measure}{thing}。"),
             (1, "{hero}谢谢{friend}，和{relative}一起回家了。"),
-            (1, "从那天起，{hero}和{friend}天天一起{play}。"),
         ),
     ),
 )
