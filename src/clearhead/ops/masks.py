@@ -25,8 +25,8 @@ class Mask(ABC):
         """The rule as booleans, True = may look, of a shape that broadcasts to (B,H,T,S)."""
 
     def __and__(self, other: Mask) -> Mask:
-        """The mask that allows what both allow."""
-        return Both(self, other)
+        """The mask that allows what both allow; with `EVERYTHING`, the mask itself, so that kernels recognise it."""
+        return self if isinstance(other, Everything) else Both(self, other)
 
 
 @dataclass(frozen=True)
