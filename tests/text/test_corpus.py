@@ -227,6 +227,12 @@ def test_the_scorer_is_the_sum_over_all_stories_that_begin_so() -> None:
         assert exp(-nats.sum()) == pytest.approx(p, rel=1e-12)
 
 
+def test_a_pattern_that_mentions_a_hero_nobody_has_drawn_is_refused() -> None:
+    faulty = replace(tiny(), steps=(sentence((1, "{hero} slept.")),))
+    with pytest.raises(ValueError, match="that no sentence before has drawn"):
+        expectations(Automaton([(1, faulty)]))
+
+
 # --- one derivation ---------------------------------------------------------------------------------------------------
 
 

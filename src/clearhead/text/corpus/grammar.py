@@ -141,7 +141,12 @@ class Automaton:
             after = self._state(here.after, held)
             return tuple((word.weight / here.total, word.form(here.form), after) for word in here.rows)
         if here.rivals is None:
-            return ((1.0, here.rows[held[here.variable]].form(here.form), self._state(here.after, held)),)
+            row = held[here.variable]
+            if row == _NOBODY:
+                raise ValueError(
+                    f"a pattern mentions the {here.form!r} of a story variable that no sentence before has drawn"
+                )
+            return ((1.0, here.rows[row].form(here.form), self._state(here.after, held)),)
         return tuple(self._draws(here, here.variable, here.rivals, held))
 
     def _draws(self, here: _Mention, variable: int, rivals: tuple[int, ...], held: tuple[int, ...]) -> Iterator[Arc]:
