@@ -126,9 +126,10 @@ def _one_line(problem: str, options: ArgumentParser) -> str:
     last = " ".join(problem.strip().splitlines()[-1].split())
     if choice := re.search(r"Expected a dot import path string: (.*)", last):
         return say("cli.unknown_choice", flag=f"--{keys}", value=choice[1], known=", ".join(_choices(keys)))
-    if value := re.search(r"Expected an? (.*)\. Got value: (.*)", last):
-        wanted = re.sub(r"<class '([^']+)'>", r"\1", value[1])
-        return say("cli.wrong_value", flag=f"--{_dashed(keys, options)}", value=value[2], wanted=wanted)
+    kinds_wanted = re.findall(r"Expected an? <class '(\w+)'>", problem)
+    if value := re.search(r"(?:Got|Given) value: (.*)", last):
+        wanted = " / ".join(kind for kind in kinds_wanted if kind != "NoneType")
+        return say("cli.wrong_value", flag=f"--{_dashed(keys, options)}", value=value[1], wanted=wanted)
     return last
 
 

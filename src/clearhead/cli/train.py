@@ -116,7 +116,8 @@ def _follow(training: Training, plan: Plan, stopped: list[int]) -> None:
         for event in training.events():
             metrics.take(event)
             progress.take(event)
-            if stopped:
+            # After the last update there is nothing left to stop: its evaluation and checkpoint finish the run.
+            if stopped and training.step < plan.settings.steps:
                 return
 
 

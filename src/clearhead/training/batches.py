@@ -61,7 +61,7 @@ class Windows:
         places = [self._epoch(number // self.an_epoch)[number % self.an_epoch] for number in numbers]
         rows = np.stack([self.documents[which][start : start + self.context + 1] for which, start in places])
         window = torch.from_numpy(rows)
-        return Batch(window[:, :-1], window[:, 1:])
+        return Batch(window[:, :-1].contiguous(), window[:, 1:].contiguous())
 
     def _epoch(self, epoch: int) -> NDArray[np.int64]:
         """(document, start) of every window of an epoch, in its order; the last epoch asked for is kept."""

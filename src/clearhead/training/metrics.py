@@ -7,32 +7,43 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from clearhead.formats.atomic import clear_failure
 from clearhead.formats.run import Run
 from clearhead.training.fit import Update
-from clearhead.training.run import Evaluated, Event
+from clearhead.training.run import Evaluated, Event, Saved
 
 
 class MetricsFile:
     """Writes `metrics.jsonl`: `step loss lr grad_norm tokens_per_second`, and `val_loss` where it was evaluated.
 
     A line is written when the next update comes or the file is closed, so that an evaluation finds the line of its
-    update still open. Lines of updates that a resumed training does again are dropped first.
+    update still open; all of them are on disk when a checkpoint is. Lines of updates that a resumed training does
+    again are dropped first.
 
     Args:
         run: the run directory.
         step: how many updates the weights have had.
+
+    Raises:
+        UserError: here and from every method, if the system refuses to write (no space, no permission).
     """
 
     def __init__(self, run: Run, step: int) -> None:
-        kept = [line for line in _complete_lines(run.metrics) if line["step"] <= step]
-        self._file = run.metrics.open("w", encoding="utf-8", newline="\n")
+        self._path = run.metrics
         self._line: dict[str, Any] | None = None
-        for line in kept:
-            self._write(line)
-        self._file.flush()
+        with clear_failure(self._path):
+            kept = [line for line in _complete_lines(self._path) if line["step"] <= step]
+            self._file = self._path.open("w", encoding="utf-8", newline="\n")
+            for line in kept:
+                self._write(line)
+            self._file.flush()
 
     def take(self, event: Event) -> None:
         """Record one event."""
+        with clear_failure(self._path):
+            self._take(event)
+
+    def _take(self, event: Event) -> None:
         if isinstance(event, Update):
             self._flush()
             self._line = {
@@ -44,6 +55,7 @@ class MetricsFile:
             }
         elif isinstance(event, Evaluated) and self._line is not None:
             self._line["val_loss"] = event.val_loss
+        if isinstance(event, Evaluated | Saved):
             self._flush()
             self._file.flush()
 
@@ -53,8 +65,9 @@ class MetricsFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._flush()
-        self._file.close()
+        with clear_failure(self._path):
+            self._flush()
+            self._file.close()
 
     def _flush(self) -> None:
         if self._line is not None:

@@ -81,6 +81,7 @@ class Training:
         self.step = checkpoints[-1].step if checkpoints else 0
         self.saved_step = self.step if checkpoints else None
         self.val_loss: float | None = None
+        self._evaluated_step: int | None = None
         self.best = min((each.val_loss for each in checkpoints if each.val_loss is not None), default=float("inf"))
         if checkpoints:
             restore_checkpoint(checkpoints[-1], self.model, self.optimizer)
@@ -121,7 +122,7 @@ class Training:
     def save_if_new(self) -> None:
         """Write a checkpoint of the present step unless there is one."""
         if self.saved_step != self.step:
-            self.save()
+            self.save(self.val_loss if self._evaluated_step == self.step else None)
 
     def _after(self, step: int) -> Iterator[Event]:
         last = step == self.settings.steps
@@ -129,7 +130,7 @@ class Training:
         if last or step % self.settings.eval_every == 0:
             val_loss = self.evaluate()
             improved = val_loss < self.best
-            self.best, self.val_loss = min(self.best, val_loss), val_loss
+            self.best, self.val_loss, self._evaluated_step = min(self.best, val_loss), val_loss, step
             yield Evaluated(step, val_loss)
         if last or improved or step % self.settings.checkpoint_every == 0:
             self.save(val_loss)
