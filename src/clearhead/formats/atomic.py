@@ -24,11 +24,11 @@ def write_json(path: Path, data: Any) -> None:
     """
     partial = path.with_name(f"{PARTIAL}{os.getpid()}-{path.name}")
     text = json.dumps(data, ensure_ascii=False, indent=2) + "\n"
-    with _clear_failure(path), partial.open("w", encoding="utf-8", newline="\n") as file:
+    with clear_failure(path), partial.open("w", encoding="utf-8", newline="\n") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
-    with _clear_failure(path):
+    with clear_failure(path):
         partial.replace(path)
 
 
@@ -40,7 +40,7 @@ def new_folder(path: Path) -> Iterator[Path]:
         UserError: if the system refuses (no space, no permission), with its reason; `path` is as it was.
     """
     partial = path.with_name(f"{PARTIAL}{os.getpid()}-{path.name}")
-    with _clear_failure(path):
+    with clear_failure(path):
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
         try:
@@ -69,7 +69,7 @@ def _flush_to_disk(file: Path) -> None:
 
 
 @contextmanager
-def _clear_failure(path: Path) -> Iterator[None]:
+def clear_failure(path: Path) -> Iterator[None]:
     """The system's refusal as one line for the user."""
     try:
         yield

@@ -11,6 +11,7 @@ runs/x/
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +34,7 @@ class Checkpoint:
     step: int
     """How many updates the weights have had."""
     val_loss: float | None
-    """Validation loss at that step, if it was evaluated there (nats per token)."""
+    """Validation loss at that step, if it was evaluated there and is a number (nats per token)."""
 
 
 @dataclass(frozen=True)
@@ -134,8 +135,9 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def _checkpoint(folder: Path) -> Checkpoint:
-    state = read_json(folder / "state.json")
-    return Checkpoint(folder, int(folder.name), state.get("val_loss"))
+    loss = read_json(folder / "state.json").get("val_loss")
+    # NaN is neither below nor above anything: as a loss it would win every comparison or none, by its place.
+    return Checkpoint(folder, int(folder.name), loss if isinstance(loss, int | float) and math.isfinite(loss) else None)
 
 
 __all__ = ["FORMAT_VERSION", "Checkpoint", "Run", "create_run", "new_folder", "read_json", "read_run"]

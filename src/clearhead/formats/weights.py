@@ -20,8 +20,15 @@ def own_tensors(model: nn.Module) -> dict[str, Tensor]:
 
 
 def save_tensors(tensors: dict[str, Tensor], path: Path, metadata: dict[str, str] | None = None) -> None:
-    """Write tensors to `path` as safetensors, as they are."""
-    save_file({name: tensor.contiguous().cpu() for name, tensor in tensors.items()}, path, metadata)
+    """Write tensors to `path` as safetensors, as they are.
+
+    Raises:
+        OSError: if the system refuses (no space, no permission).
+    """
+    try:
+        save_file({name: tensor.contiguous().cpu() for name, tensor in tensors.items()}, path, metadata)
+    except SafetensorError as error:
+        raise OSError(str(error).splitlines()[0]) from error
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
