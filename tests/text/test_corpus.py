@@ -63,9 +63,9 @@ def stories(automaton: Automaton) -> list[tuple[str, float]]:
 @pytest.mark.parametrize(
     ("language", "sha"),
     [
-        ("both", "80008040cf2d7c8a6825f74e5e488cb931aa7558ef7507cc37e9d4de37ecf7f5"),
-        ("en", "d7f6aeccf872f5c3489fa69f0dc12903a8f026d15e23dcae015b93d5a0fdcd3f"),
-        ("zh", "e14e967a891b5a3a6c95096055127e899a3a148349862180df65f76ddffba126"),
+        ("both", "2701ee0cceebd2c29674852eb6ceb5d31d842d69bfee727e58d81a7a7716ceb2"),
+        ("en", "dd30fb18264f6a86393bc608c6f7010ccbcd5af6807526d06e588662b1bf019e"),
+        ("zh", "5ad3eb85d49e78f53387282bcb37ff954b10f7768b6f6a87d4d6d21afe320465"),
     ],
 )
 def test_a_seed_gives_the_same_text_for_ever(language: str, sha: str) -> None:
@@ -139,9 +139,9 @@ def test_a_sentence_by_hand_is_known(piece: str) -> None:
 @pytest.mark.parametrize(
     "piece",
     [
-        "At night dreamed of the ball.",  # no subject
+        "At night dreamed of the kite.",  # no subject
         "He and her aunt liked to sing in the park.",  # pronoun
-        "Lily was happy, and Lily was calm.",  # the friend is another
+        "Lily was glad, and Lily was calm.",  # the friend is another
         "Once upon a time there was a kind dog named Mimi.",  # kind
         "Ben found a orange kite near the old bridge.",  # article
         "Ben found an orange kite near the old bridge",  # no stop
@@ -177,9 +177,9 @@ def test_the_ideal_scorer_confirms_the_entropy_on_a_megacharacter(language: str)
 
 
 def test_the_entropies_are_these() -> None:
-    assert corpus.entropy_per_character("en") == pytest.approx(0.146282781600074, abs=1e-12)
-    assert corpus.entropy_per_character("zh") == pytest.approx(0.316934640209087, abs=1e-12)
-    assert corpus.entropy_per_character("both") == pytest.approx(0.192766086408393, abs=1e-12)
+    assert corpus.entropy_per_character("en") == pytest.approx(0.147928445253210, abs=1e-12)
+    assert corpus.entropy_per_character("zh") == pytest.approx(0.318890351403601, abs=1e-12)
+    assert corpus.entropy_per_character("both") == pytest.approx(0.194688047025509, abs=1e-12)
 
 
 def test_one_language_is_known_at_the_cost_of_ln_2_a_story() -> None:
@@ -315,3 +315,9 @@ def test_an_unknown_language_is_refused() -> None:
     for call in (corpus.entropy_per_character, corpus.characters, lambda language: corpus.surprisals("", language)):
         with pytest.raises(ValueError, match="one of both, en, zh, not 'fr'"):
             call("fr")
+
+
+def test_no_english_word_doubles_a_letter() -> None:
+    """What a small model learns last is how many have come: `treee`; so the tables keep away from it."""
+    doubled = [pair for pair in zip(mega("en"), mega("en")[1:], strict=False) if pair[0] == pair[1] != "\n"]
+    assert doubled == []

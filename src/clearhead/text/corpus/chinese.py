@@ -42,7 +42,7 @@ CHINESE = Language(
         "weather": words("晴朗, 下雨, 下雪"),
         "daytime": words("早上, 中午, 下午, 晚上"),
         "place": words("公园, 花园, 学校, 小河边, 大山里, 森林里"),
-        "play": words("唱歌, 跳舞, 画画, 看书, 跑步, 游泳"),
+        "play": words("唱歌, 跳舞, 写字, 看书, 跑步, 游泳"),
         "food": words("苹果, 面包, 米饭, 面条, 蛋糕, 西瓜"),
         "spot": words("桌子上, 窗台上, 草地上, 石头上, 大树下, 门口"),
         "toy": table(_TOYS),
@@ -71,7 +71,7 @@ CHINESE = Language(
         sentence(
             (1, "“这{thing.measure}{thing}真{praise}！”{hero}{manner}地说。"),
             (1, "“我们一起{play}吧！”{friend}{manner}地说。"),
-            (1, "“你要吃{food}吗？”{friend}{manner}地问{hero}。"),
+            (1, "“你要吃{food}吗？”{friend}{manner}地问{hero.they}。"),
             skip=1,
         ),
         sentence(
@@ -80,7 +80,7 @@ CHINESE = Language(
             skip=1,
         ),
         sentence(
-            (1, "{hero}很{feeling}，{friend}也很{feeling}。"),
+            (1, "{friend}很{feeling}，{hero.they}也很{feeling}。"),
             (1, "夜里，{hero.they}梦见了那{thing.measure}{thing}。"),
             (1, "{hero}谢谢{friend}，和{relative}一起回家了。"),
         ),

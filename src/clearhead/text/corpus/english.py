@@ -2,6 +2,8 @@
 
 A pattern is read as in `grammar.py`: `{place}` draws a word, `{new hero}` draws one and keeps it for the story, `{hero}`
 says it again, and `{hero.they}` says another column of its row (`{hero.They}` with a capital letter).
+
+The words have no doubled letters: how often a letter has just come is what a small model learns last ("treee").
 """
 
 from clearhead.text.corpus.grammar import Language, sentence, table, words
@@ -9,7 +11,7 @@ from clearhead.text.corpus.grammar import Language, sentence, table, words
 _CHARACTERS = """
     text | kind  | they | them | their
     Lily | girl  | she  | her  | her
-    Anna | girl  | she  | her  | her
+    Jane | girl  | she  | her  | her
     Tom  | boy   | he   | him  | his
     Ben  | boy   | he   | him  | his
     Mimi | cat   | she  | her  | her
@@ -22,7 +24,7 @@ _COLOURS = """
     text   | a
     red    | a red
     blue   | a blue
-    green  | a green
+    brown  | a brown
     white  | a white
     tiny   | a tiny
     new    | a new
@@ -33,21 +35,21 @@ _COLOURS = """
 _PRAISE = """
     text    | a
     lovely  | a lovely
-    pretty  | a pretty
+    fine    | a fine
     strange | a strange
     nice    | a nice
-    odd     | an odd
+    unusual | an unusual
     amazing | an amazing
 """
 
 _DEEDS = """
     text  | past
     hold  | held
-    keep  | kept
-    carry | carried
+    lift  | lifted
+    clean | cleaned
     paint | painted
-    shake | shook
-    open  | opened
+    share | shared
+    turn  | turned
 """
 
 ENGLISH = Language(
@@ -56,24 +58,24 @@ ENGLISH = Language(
     variables={"hero": "character", "friend": "character", "thing": "toy"},
     words={
         "character": table(_CHARACTERS),
-        "adjective": words("little, kind, brave, happy, clever, quiet, funny, gentle"),
-        "weather": words("sunny, rainy, windy, cloudy, warm, cold, cool, bright"),
-        "daytime": words("morning, afternoon, evening"),
+        "adjective": words("young, kind, brave, clever, quiet, gentle, polite, shy"),
+        "weather": words("bright, rainy, windy, cloudy, warm, cold, misty, mild"),
+        "daytime": words("morning, evening, day"),
         "relative": words("mother, father, sister, brother, aunt, uncle"),
-        "place": words("park, garden, forest, meadow, village, valley, field, yard"),
+        "place": words("park, garden, forest, meadow, field, yard, barn, orchard"),
         "play": words("sing, dance, draw, read, swim, run, hide, play"),
-        "taste": words("sweet, warm, fresh, good, nice"),
-        "food": words("bread, soup, rice, cake, honey, milk, apples, pears"),
-        "toy": words("ball, kite, drum, boat, doll, bell, hat, box"),
+        "taste": words("warm, fresh, nice, hot, cold"),
+        "food": words("bread, soup, rice, cake, honey, milk, plums, pears"),
+        "toy": words("kite, drum, boat, hat, box, cup, flute, lantern"),
         "colour": table(_COLOURS),
         "preposition": words("under, behind, near, beside"),
-        "size": words("big, tall, small, old"),
-        "landmark": words("tree, rock, bush, bench, bridge, wall"),
+        "size": words("big, old, low, wide"),
+        "landmark": words("rock, bush, bench, bridge, gate, fence"),
         "praise": table(_PRAISE),
-        "manner": words("softly, loudly, happily, gently, quickly, slowly, proudly, politely"),
+        "manner": words("softly, loudly, gently, quickly, slowly, proudly, politely, bravely"),
         "deed": table(_DEEDS),
-        "reacted": words("laughed, smiled, clapped, jumped, danced, nodded"),
-        "feeling": words("happy, proud, tired, glad, calm, sleepy"),
+        "reacted": words("laughed, smiled, jumped, danced, waited, sang"),
+        "feeling": words("glad, proud, tired, calm, hungry, thirsty"),
     },
     steps=(
         sentence(
