@@ -29,6 +29,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{name}: this run was started with {old}, not {new}; leave it out to resume, or start another run",
         "{name}：这次训练开始时用的是 {old}，不是 {new}；继续时请不要给出它，或另开一次训练",
     ),
+    "training.not_recorded": (
+        "{out}: its config.json does not say how it was trained ({reason}); it can be used, but not gone on with",
+        "{out}：其 config.json 没有说明训练方式（{reason}）；可以使用，但不能继续训练",
+    ),
     "training.text_changed": (
         "the text of {out} is not the one it was trained on (its sha256 differs); restore the text or start another run",
         "{out} 的文本与训练时不同（sha256 不一致）；请恢复原文本，或另开一次训练",

@@ -39,10 +39,10 @@ def from_plain(data: object, kind: type[Kind]) -> Kind:
         raise UserError(say("models.unknown_type", kind=kind.__name__, name=name, known=", ".join(sorted(known))))
     chosen = known[short]
     hints = get_type_hints(chosen)
-    arguments = {
-        field: _argument(chosen.__name__, field, value, hints)
-        for field, value in dict(data.get("init_args") or {}).items()
-    }
+    written = data.get("init_args") or {}
+    if not isinstance(written, dict):
+        raise UserError(say("models.wrong_type", name=short, field="init_args", value=written, wanted="dict"))
+    arguments = {field: _argument(short, field, value, hints) for field, value in written.items()}
     missing = [f.name for f in fields(chosen) if f.default is MISSING and f.name not in arguments]
     if missing:
         raise UserError(say("models.missing_field", name=short, field=missing[0]))

@@ -27,7 +27,9 @@ def pick_device(name: str = "auto") -> torch.device:
     }
     if name == "auto":
         return torch.device(next(kind for kind, there in available.items() if there))
-    if not available.get(name.partition(":")[0], False):
+    kind, colon, index = name.partition(":")
+    count = torch.cuda.device_count() if kind == "cuda" else 1
+    if not available.get(kind, False) or (colon and not (index.isdecimal() and int(index) < count)):
         there = ", ".join(kind for kind, yes in available.items() if yes)
         raise UserError(say("models.no_device", name=name, there=there))
     return torch.device(name)

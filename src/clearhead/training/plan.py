@@ -85,14 +85,13 @@ def resumed_plan(out: Path, files: Sequence[str], given: Given, *, model: ModelC
             training.
     """
     run = read_run(out)
-    recorded = TrainingSettings(**run.details["training"])
+    recorded, source = _recorded(run)
     for name, value in given.items():
         if name not in CHANGEABLE and value != getattr(recorded, name):
             raise UserError(say("training.resume_differs", name=name, old=getattr(recorded, name), new=value))
     assert isinstance(run.model, DecoderConfig)
     if model is not None and model != replace(run.model, vocab=getattr(model, "vocab", run.model.vocab)):
         raise UserError(say("training.resume_differs", name="model", old=run.model, new=model))
-    source = run.details["data"]
     texts = read_texts(files or source.get("files", ()), source.get("encoding", "auto"))
     if texts.source["sha256"] != source["sha256"]:
         raise UserError(say("training.text_changed", out=out))
@@ -102,6 +101,15 @@ def resumed_plan(out: Path, files: Sequence[str], given: Given, *, model: ModelC
         details = run.details | {"training": asdict(settings)}
         run = create_run(out, run.model, run.tokenizer, details)
     return Plan(run, settings, data, ())
+
+
+def _recorded(run: Run) -> tuple[TrainingSettings, dict[str, Any]]:
+    """The settings and the text that a run was started with; the text's hash is there."""
+    try:
+        settings, source = TrainingSettings(**run.details["training"]), dict(run.details["data"])
+        return settings, source | {"sha256": source["sha256"]}
+    except (KeyError, TypeError) as error:
+        raise UserError(say("training.not_recorded", out=run.path, reason=error)) from error
 
 
 def versions() -> dict[str, Any]:
