@@ -62,10 +62,13 @@ def test_a_failure_in_the_loop_keeps_the_lines_before_it(tmp_path: Path) -> None
         yield update(1)
         raise KeyboardInterrupt
 
-    metrics = MetricsFile(new_run(tmp_path), 0)
-    with pytest.raises(KeyboardInterrupt), metrics:
-        for event in stopped():
-            metrics.take(event)
+    def follow() -> None:
+        with MetricsFile(new_run(tmp_path), 0) as metrics:
+            for event in stopped():
+                metrics.take(event)
+
+    with pytest.raises(KeyboardInterrupt):
+        follow()
     assert [line["step"] for line in lines(tmp_path)] == [1]
 
 
