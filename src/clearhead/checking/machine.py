@@ -13,7 +13,7 @@ from clearhead.models.build import build
 from clearhead.models.config import DecoderConfig
 
 PROBE = DecoderConfig(vocab=97, layers=3, heads=4, kv_heads=2, width=96, context=64)
-ROUNDINGS = 64
+ROUNDINGS = 16
 """How many roundings of the number type a three-block forward may be away from float64, beside the largest logit."""
 
 
@@ -60,9 +60,9 @@ def parity(device: torch.device, dtype: torch.dtype) -> dict[str, Any]:
 
 def _compiles() -> str:
     """What `torch.compile` can use here."""
-    from torch import _dynamo  # noqa: PLC0415 - slow to import, needed here alone
+    from torch._dynamo.eval_frame import is_dynamo_supported  # noqa: PLC0415 - slow to import, needed here alone
 
-    if not _dynamo.is_dynamo_supported():
+    if not is_dynamo_supported():
         return "no"
     if torch.cuda.is_available():
         return "inductor (CUDA)"

@@ -74,6 +74,8 @@ def stream(
     ids = loaded.tokenizer.encode(prompt) if isinstance(prompt, str) else list(prompt)
     if not ids:
         raise UserError(say("generation.empty_prompt"))
+    if wrong := [id for id in ids if not 0 <= id < loaded.config.vocab]:
+        raise UserError(say("models.id_outside", id=wrong[0], vocab=loaded.config.vocab))
     if max_tokens < 0:
         raise UserError(say("generation.max_tokens", value=max_tokens))
     return _pieces(loaded, ids, settings, max_tokens, seed)

@@ -31,7 +31,7 @@ def decode(model: Decoder, prompt: Sequence[int], settings: SamplingSettings, *,
         seed: of the draws; the same seed gives the same tokens on the same machine.
     """
     device = next(model.parameters()).device
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed % 2**64)
     ids = list(prompt)
     while True:
         with torch.inference_mode():

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from clearhead.messages import UserError, say
-from clearhead.ops.softmax import softmax
+from clearhead.ops.softmax import at_least_float32, softmax
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,12 @@ def probabilities(logits: Tensor, settings: SamplingSettings) -> Tensor:
 
     Source: transformer-notes §14; Fan et al. 2018 (arXiv:1805.04833) for top-k.
     """
+    logits = logits.to(at_least_float32(logits.dtype))
     if settings.temperature == 0:
         return torch.nn.functional.one_hot(logits.argmax(-1), logits.shape[-1]).to(logits.dtype)
     if settings.top_k is not None and settings.top_k < logits.shape[-1]:
         order = logits.sort(dim=-1, descending=True, stable=True).indices
         logits = logits.scatter(-1, order[..., settings.top_k :], -torch.inf)
-    # Shifted by the best logit first: a tiny τ must not turn it into infinity.
-    return softmax((logits - logits.amax(-1, keepdim=True)) / settings.temperature)
+    # Shifted by the best logit first: a tiny τ must not turn it into infinity; nor may τ round to 0 in this type.
+    temperature = max(settings.temperature, torch.finfo(logits.dtype).tiny)
+    return softmax((logits - logits.amax(-1, keepdim=True)) / temperature)

@@ -10,7 +10,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "输出对其后输入的梯度为 {leak}，对自身及之前输入的梯度不小于 {past}",
     ),
     "checking.kernels": (
-        "the fused and the visible kernel differ by {difference} in float64; rounding allows {allowed}",
-        "融合内核与可见内核在 float64 下相差 {difference}；舍入允许 {allowed}",
+        "the model, its visible and its fused kernel differ by up to {difference} in float64; rounding allows {allowed}",
+        "模型本身、可见内核与融合内核在 float64 下最多相差 {difference}；舍入允许 {allowed}",
     ),
 }

@@ -49,8 +49,9 @@ class TrainingSettings:
             _need(name, getattr(self, name), getattr(self, name) >= 1, "≥ 1")
         for name in ("lr", "clip"):
             _need(name, getattr(self, name), 0 < getattr(self, name) < float("inf"), "> 0")
-        for name in ("final_lr", "warmup", "weight_decay", "seed"):
+        for name in ("final_lr", "warmup", "weight_decay"):
             _need(name, getattr(self, name), 0 <= getattr(self, name) < float("inf"), "≥ 0")
+        _need("seed", self.seed, 0 <= self.seed < 2**64, "0 ≤ seed < 2^64")
         _need("beta2", self.beta2, 0 <= self.beta2 < 1, "0 ≤ beta2 < 1")
         _need("dtype", self.dtype, self.dtype in DTYPES, " | ".join(DTYPES))
 
