@@ -61,13 +61,14 @@ def training_memory(config: DecoderConfig, batch: int, *, bytes_each: int = 4) -
     """Bytes that training needs: weights, gradients, AdamW's two means, and what a forward keeps for the backward.
 
     With the fused kernel a block keeps, per token, its input, two norms, q, k, v, the mixed values, the middle of the
-    block, and the feed-forward before and after its activation: 5·D + (H + 2K)·d + H·d + 2·F numbers (and H for the
-    softmax). Outside the blocks it keeps the input of the last norm and of the head, the logits and their softmax.
+    block, and the feed-forward before and after its activation: 4·D + (H + 2K)·d + H·d + 2·F numbers (and H for the
+    softmax). Outside the blocks it keeps the input of the last norm and of the head, and the log-softmax of the
+    logits. Dropout's masks, and the (T,S) weights of the visible kernel, come on top.
     """
     total = sum(parameters(config).values()) * bytes_each
     mixed = config.heads * config.width_of_head
     block = 4 * config.width + _qkv(config) + mixed + 2 * config.hidden + config.heads
-    each = config.layers * block + 2 * config.width + 2 * config.vocab
+    each = config.layers * block + 2 * config.width + config.vocab
     return Memory(total, total, 2 * total, batch * config.context * each * bytes_each)
 
 
