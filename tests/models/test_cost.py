@@ -1,0 +1,163 @@
+"""What a model costs, from its configuration: against the built model, PyTorch's counter, and the tensors really kept."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
+
+from clearhead.layers.attention import MultiHeadAttention
+from clearhead.layers.embedding import LearnedPositions, TokenEmbedding
+from clearhead.layers.feedforward import FeedForward
+from clearhead.layers.norm import LayerNorm
+from clearhead.models import config as kinds
+from clearhead.models.build import build
+from clearhead.models.config import DecoderConfig
+from clearhead.models.cost import flops_per_token, generation_memory, parameters, training_memory
+from clearhead.models.decoder import Decoder
+from clearhead.training.batches import Batch
+from clearhead.training.losses import next_token
+from clearhead.training.optimizer import adamw
+from clearhead.training.sizing import LARGE, SMALL
+
+BASE = DecoderConfig(vocab=19, layers=3, heads=4, width=12, context=7)
+GRID = {
+    "base": BASE,
+    "untied": replace(BASE, tied=False),
+    "biases": replace(BASE, bias=True, qkv_bias=True, head_bias=True),
+    "output bias": replace(BASE, bias=True),
+    "qkv bias": replace(BASE, qkv_bias=True, kv_heads=2),
+    "untied with bias": replace(BASE, tied=False, head_bias=True),
+    "norm without bias": replace(BASE, norm=kinds.LayerNorm(bias=False)),
+    "grouped": replace(BASE, kv_heads=2),
+    "one key head": replace(BASE, kv_heads=1, qkv_bias=True),
+    "head width": replace(BASE, head_width=5, bias=True),
+    "feed-forward width": replace(BASE, feedforward_width=17, bias=True),
+    "all at once": replace(
+        BASE, tied=False, kv_heads=2, head_width=5, feedforward_width=17, bias=True, qkv_bias=True, layers=2
+    ),
+    "demo": replace(SMALL.config(), vocab=211),
+}
+KINDS: dict[str, type[torch.nn.Module]] = {
+    "embedding": TokenEmbedding,
+    "positions": LearnedPositions,
+    "attention": MultiHeadAttention,
+    "feedforward": FeedForward,
+    "norms": LayerNorm,
+}
+
+
+def counted(model: Decoder) -> dict[str, int]:
+    """Numbers of the built model by kind of part; what belongs to none is the head's own."""
+    owners = {
+        parameter: name
+        for name, kind in KINDS.items()
+        for part in model.modules()
+        if isinstance(part, kind)
+        for parameter in part.parameters()
+    }
+    sizes = dict.fromkeys([*KINDS, "head"], 0)
+    for parameter in model.parameters():
+        sizes[owners.get(parameter, "head")] += parameter.numel()
+    return sizes
+
+
+@pytest.mark.parametrize("config", GRID.values(), ids=GRID)
+def test_parameters_are_those_of_the_built_model_part_by_part(config: DecoderConfig) -> None:
+    assert parameters(config) == counted(build(config, device="meta"))
+
+
+def test_a_parameter_more_is_found() -> None:
+    model = build(BASE, device="meta")
+    model.extra = torch.nn.Parameter(torch.empty(3, device="meta"))
+    assert counted(model) != parameters(BASE)
+
+
+def measured_flops(config: DecoderConfig, batch: int, length: int) -> float:
+    """Operations a token as PyTorch counts them, with the kernel that multiplies the whole square."""
+    model = build(replace(config, kernel=kinds.Visible()), seed=0).eval()
+    with FlopCounterMode(display=False) as counter:
+        model(torch.zeros(batch, length, dtype=torch.long))
+    return counter.get_total_flops() / (batch * length)
+
+
+@pytest.mark.parametrize("config", GRID.values(), ids=GRID)
+def test_flops_are_what_pytorch_counts(config: DecoderConfig) -> None:
+    assert sum(flops_per_token(config).values()) == measured_flops(config, 2, config.context)
+    assert sum(flops_per_token(config, 5).values()) == measured_flops(config, 3, 5)
+
+
+def test_a_training_step_is_three_forwards() -> None:
+    """Beside the gradient of the input that the first layer does not need, PyTorch counts the same."""
+    model = build(replace(BASE, kernel=kinds.Visible(), tied=False), seed=0)
+    ids = torch.zeros(2, 7, dtype=torch.long)
+    with FlopCounterMode(display=False) as counter:
+        next_token(model, Batch(ids, ids))[0].backward()
+    assert counter.get_total_flops() == 3 * 14 * sum(flops_per_token(BASE).values())
+
+
+def kept_bytes(config: DecoderConfig, batch: int) -> dict[str, int]:
+    """Bytes that a forward and its loss keep for the backward, by shape; parameters do not count, storages once."""
+    model = build(config, seed=0)
+    own = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
+    kept: dict[int, Tensor] = {}
+
+    def keep(tensor: Tensor) -> Tensor:
+        if tensor.untyped_storage().data_ptr() not in own:
+            kept.setdefault(tensor.untyped_storage().data_ptr(), tensor)
+        return tensor
+
+    ids = torch.randint(config.vocab, (batch, config.context + 1))
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        total, _ = next_token(model, Batch(ids[:, :-1], ids[:, 1:]))
+    assert total.requires_grad
+    by_shape: dict[str, int] = {}
+    for tensor in kept.values():
+        name = f"{tensor.dtype} {tuple(tensor.shape)}"
+        by_shape[name] = by_shape.get(name, 0) + tensor.untyped_storage().nbytes()
+    return by_shape
+
+
+SIZES = {
+    "demo": (replace(SMALL.config(), vocab=211), 12),
+    "a text": (replace(LARGE.config(), vocab=66), 16),
+    "Chinese": (replace(SMALL.config(), vocab=3_000), 12),
+    "grouped": (replace(SMALL.config(), vocab=211, kv_heads=2, feedforward_width=300), 5),
+    "untied": (replace(SMALL.config(), vocab=500, tied=False, bias=True), 3),
+}
+
+
+@pytest.mark.parametrize(("config", "batch"), SIZES.values(), ids=SIZES)
+def test_activations_are_the_tensors_that_autograd_keeps(config: DecoderConfig, batch: int) -> None:
+    """The formula leaves out what is small: ids, and the means of the norms."""
+    kept = kept_bytes(config, batch)
+    assert training_memory(config, batch).activations == pytest.approx(sum(kept.values()), rel=0.02), kept
+
+
+def test_memory_of_weights_gradients_and_optimiser_is_theirs() -> None:
+    config = GRID["untied"]
+    model = build(config, seed=0)
+    optimizer = adamw(model, lr=1e-3)
+    ids = torch.zeros(2, 7, dtype=torch.long)
+    next_token(model, Batch(ids, ids))[0].backward()
+    optimizer.step()
+    memory = training_memory(config, 2)
+    sizes = [parameter.numel() * 4 for parameter in model.parameters()]
+    means = [x.numel() * 4 for state in optimizer.state.values() for name, x in state.items() if name != "step"]
+    assert (memory.weights, memory.gradients, memory.optimizer) == (sum(sizes), sum(sizes), sum(means))
+    assert memory.total == memory.weights + memory.gradients + memory.optimizer + memory.activations
+
+
+def test_activations_grow_with_the_batch_and_nothing_else_does() -> None:
+    one, seven = training_memory(BASE, 1), training_memory(BASE, 7)
+    assert seven.activations == 7 * one.activations
+    assert seven.total - seven.activations == one.total - one.activations
+
+
+def test_generation_needs_the_weights_and_a_forward_that_keeps_nothing() -> None:
+    demo = GRID["demo"]
+    weights = 4 * sum(parameters(demo).values())
+    assert weights < generation_memory(demo) < weights + training_memory(demo, 1).activations
