@@ -63,9 +63,9 @@ def stories(automaton: Automaton) -> list[tuple[str, float]]:
 @pytest.mark.parametrize(
     ("language", "sha"),
     [
-        ("both", "2701ee0cceebd2c29674852eb6ceb5d31d842d69bfee727e58d81a7a7716ceb2"),
+        ("both", "72a5bf200be726263bc6d62911cb30ac417cdaa2367e0686de3e0d10cd51c9ec"),
         ("en", "dd30fb18264f6a86393bc608c6f7010ccbcd5af6807526d06e588662b1bf019e"),
-        ("zh", "5ad3eb85d49e78f53387282bcb37ff954b10f7768b6f6a87d4d6d21afe320465"),
+        ("zh", "6b9e1538208e71a6ad862be0868e29672f271c1256f162c9955e4eb13267856a"),
     ],
 )
 def test_a_seed_gives_the_same_text_for_ever(language: str, sha: str) -> None:
@@ -317,7 +317,8 @@ def test_an_unknown_language_is_refused() -> None:
             call("fr")
 
 
-def test_no_english_word_doubles_a_letter() -> None:
-    """What a small model learns last is how many have come: `treee`; so the tables keep away from it."""
-    doubled = [pair for pair in zip(mega("en"), mega("en")[1:], strict=False) if pair[0] == pair[1] != "\n"]
-    assert doubled == []
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_no_character_stands_twice_in_a_row(language: str) -> None:
+    """How many have come is what a small model learns last (`treee`, 谢谢谢), so the tables keep away from it."""
+    text = mega(language)
+    assert {one for one, other in zip(text, text[1:], strict=False) if one == other} == {"\n"}

@@ -1,6 +1,6 @@
 """The Chinese tables of the built-in corpus: words, and the sentences they go into (read as in `grammar.py`).
 
-The rows carry what agreement needs: the pronoun (他, 她, 它) and the measure word (一个男孩, 一只小猫, 一匹小马).
+The rows carry what agreement needs: the pronoun (他, 她, 它) and the measure word (一个男孩, 一只小猫, 一匹小马). As in English, no character stands twice in a row.
 """
 
 from clearhead.text.corpus.grammar import Language, sentence, table, words
@@ -38,7 +38,7 @@ CHINESE = Language(
         "adjective": words("可爱, 聪明, 勇敢, 快乐, 安静, 善良"),
         "home": words("小河边, 大山里, 森林里"),
         "feeling": words("高兴, 开心, 快乐, 满意"),
-        "relative": words("妈妈, 爸爸, 爷爷, 奶奶"),
+        "relative": words("母亲, 父亲, 外婆, 外公"),
         "weather": words("晴朗, 下雨, 下雪"),
         "daytime": words("早上, 中午, 下午, 晚上"),
         "place": words("公园, 花园, 学校, 小河边, 大山里, 森林里"),
@@ -48,7 +48,7 @@ CHINESE = Language(
         "toy": table(_TOYS),
         "colour": words("红色, 黄色, 蓝色, 绿色, 白色, 漂亮"),
         "praise": words("好看, 漂亮, 奇怪, 好玩"),
-        "manner": words("大声, 小声, 高兴, 慢慢, 轻轻"),
+        "manner": words("大声, 小声, 高兴, 认真, 温柔"),
     },
     steps=(
         sentence(
@@ -82,7 +82,7 @@ CHINESE = Language(
         sentence(
             (1, "{friend}很{feeling}，{hero.they}也很{feeling}。"),
             (1, "夜里，{hero.they}梦见了那{thing.measure}{thing}。"),
-            (1, "{hero}谢谢{friend}，和{relative}一起回家了。"),
+            (1, "{hero}告别{friend}，和{relative}一起回家了。"),
         ),
     ),
 )
