@@ -3,6 +3,7 @@
 import hashlib
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from math import exp, log
 
 import numpy as np
@@ -321,4 +322,4 @@ def test_an_unknown_language_is_refused() -> None:
 def test_no_character_stands_twice_in_a_row(language: str) -> None:
     """How many have come is what a small model learns last (`treee`, 谢谢谢), so the tables keep away from it."""
     text = mega(language)
-    assert {one for one, other in zip(text, text[1:], strict=False) if one == other} == {"\n"}
+    assert {one for one, other in pairwise(text) if one == other} == {"\n"}
