@@ -212,6 +212,14 @@ def test_a_norm_s_choices_reach_every_norm() -> None:
     assert {(norm.eps, norm.bias) for norm in norms} == {(0.25, None)}
 
 
+def test_dropout_reaches_every_place_of_the_notes() -> None:
+    model = build(replace(CONFIG, dropout=0.25), seed=0)
+    assert model.dropout.p == 0.25
+    for block in model.blocks:
+        places = (block.attention.weight_dropout, block.attention.output_dropout.p, block.feedforward.dropout.p)
+        assert places == (0.25, 0.25, 0.25)
+
+
 def test_a_fresh_model_is_float32_and_in_training_mode() -> None:
     model = build(CONFIG, seed=0)
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -140,15 +142,34 @@ def test_both_kernels_give_the_same_logits_and_gradients() -> None:
             assert_within(gradient, other, 1e-10)
 
 
-def test_what_stands_in_padding_does_not_matter() -> None:
-    """Right padding: the content of padded places moves no real position."""
-    model = model_of(CONFIGS["Fused, 2 of 4 heads"])
-    real = torch.arange(T) < torch.tensor([[T], [4]])
+def check_padding(forward: Callable[[Tensor, Padding], Tensor]) -> None:
+    """The content of padded places moves no real position, wherever they stand; without padding it does."""
     ids = torch.randint(V, (B, T))
-    other = torch.where(real, ids, (ids + 1) % V)
-    ours, theirs = (model(x, visible=Padding(real))[real] for x in (ids, other))
-    assert_same(ours, theirs)
-    assert_within(ours[-4:], model(ids[1:, :4])[0], 1e-12)
+    for real in (torch.arange(T) < torch.tensor([[T], [4]]), torch.arange(T) >= torch.tensor([[2], [3]])):
+        other = torch.where(real, ids, (ids + 1) % V)
+        assert_same(forward(ids, Padding(real))[real], forward(other, Padding(real))[real])
+    nothing_hidden = Padding(torch.ones_like(real))
+    assert not forward(ids, nothing_hidden)[real].equal(forward(other, nothing_hidden)[real])
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_what_stands_in_padding_does_not_matter(name: str) -> None:
+    model = model_of(CONFIGS[name])
+    check_padding(lambda ids, padding: model(ids, visible=padding))
+    ids = torch.randint(V, (B, T))
+    padded = model(ids, visible=Padding(torch.arange(T) < torch.tensor([[T], [4]])))
+    assert_within(padded[1:, :4], model(ids[1:, :4]), 1e-12)
+
+
+@pytest.mark.parametrize("fault", ["ignored", "reversed"])
+def test_padding_that_is_ignored_or_reversed_is_caught(fault: str) -> None:
+    model = model_of(CONFIGS["Visible, 2 of 4 heads"])
+
+    def forward(ids: Tensor, padding: Padding) -> Tensor:
+        return model(ids) if fault == "ignored" else model(ids, visible=Padding(~padding.real))
+
+    with pytest.raises(AssertionError):
+        check_padding(forward)
 
 
 def test_a_row_alone_is_the_row_in_a_batch() -> None:
