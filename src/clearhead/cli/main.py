@@ -23,17 +23,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     _never_fail_to_print()
-    verb = arguments[0] if arguments else "--help"
-    if verb in ("-h", "--help", "help"):
-        print(say("cli.help", verbs="\n".join(f"  {name:<10}{say(f'cli.{name}.about')}" for name in VERBS)))
-        return 0
-    if verb in ("-V", "--version"):
-        print(f"clearhead {__version__}")
-        return 0
     try:
-        if verb not in VERBS:
-            raise UserError(_unknown_verb(verb))
-        return int(importlib.import_module(f"clearhead.cli.{verb}").run(arguments[1:]))
+        status = _run(arguments)
+        # What is still on its way out is part of the command: nobody may be there to read it.
+        sys.stdout.flush()
+        return status
     except UserError as error:
         print(f"clearhead: {error}", file=sys.stderr)
         return 2
@@ -44,6 +38,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever read our output has stopped reading; there is nobody left to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def _run(arguments: Sequence[str]) -> int:
+    verb = arguments[0] if arguments else "--help"
+    if verb in ("-h", "--help", "help"):
+        print(say("cli.help", verbs="\n".join(f"  {name:<10}{say(f'cli.{name}.about')}" for name in VERBS)))
+        return 0
+    if verb in ("-V", "--version"):
+        print(f"clearhead {__version__}")
+        return 0
+    if verb not in VERBS:
+        raise UserError(_unknown_verb(verb))
+    try:
+        return int(importlib.import_module(f"clearhead.cli.{verb}").run(arguments[1:]))
+    except SystemExit as leaving:
+        # --help and --print_config print and leave.
+        return int(leaving.code or 0)
 
 
 def _unknown_verb(verb: str) -> str:

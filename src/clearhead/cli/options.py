@@ -7,6 +7,7 @@ import re
 from argparse import ArgumentError
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
+from itertools import islice
 from typing import Any
 
 from jsonargparse import ArgumentParser, Namespace
@@ -56,7 +57,7 @@ def parse(options: ArgumentParser, arguments: Sequence[str]) -> Namespace:
     Raises:
         UserError: one line with the nearest flag that exists, or what a value should be.
     """
-    folded = [_folded(argument, options) for argument in arguments]
+    folded = _config_first([_folded(argument, options) for argument in arguments])
     if any(flag.startswith("--model.") for flag in folded) and not any(_is(flag, "--model") for flag in folded):
         folded = ["--model", "DecoderConfig", *folded]
     try:
@@ -81,6 +82,19 @@ def _root(error: BaseException) -> UserError:
     while error.__cause__ is not None:
         error = error.__cause__
     return error if isinstance(error, UserError) else UserError(str(error).strip().splitlines()[-1].strip())
+
+
+def _config_first(arguments: list[str]) -> list[str]:
+    """The files of options before everything else, so that what is typed counts more, wherever it stands."""
+    files: list[str] = []
+    rest: list[str] = []
+    left = iter(arguments)
+    for argument in left:
+        if argument == "--config":
+            files += [argument, *islice(left, 1)]
+        else:
+            (files if _is(argument, "--config") else rest).append(argument)
+    return files + rest
 
 
 def _is(argument: str, flag: str) -> bool:
@@ -123,6 +137,10 @@ def _one_line(problem: str, options: ArgumentParser) -> str:
     keys = ".".join(re.findall(r'Parser key "([^"]+)"', problem))
     if option := re.search(r"Option '([^']+)' is not accepted", problem):
         return _unknown(f"--{keys}.{option[1]}", options)
+    if "<unicode string>" in problem:
+        # PyYAML tells in its last two lines what it stumbled over, and where in the file.
+        reason = " ".join(" ".join(problem.splitlines()[-2:]).split())
+        return say("cli.bad_config", reason=reason.replace('in "<unicode string>", ', "in "))
     last = " ".join(problem.strip().splitlines()[-1].split())
     if choice := re.search(r"Expected a dot import path string: (.*)", last):
         return say("cli.unknown_choice", flag=f"--{keys}", value=choice[1], known=", ".join(_choices(keys)))

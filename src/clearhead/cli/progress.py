@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from types import TracebackType
 
@@ -46,7 +47,9 @@ class Progress:
             self._bar.update(1)
         elif isinstance(event, Evaluated):
             tqdm.write(say("cli.train.evaluated", step=event.step, loss=f"{event.val_loss:.4f}"), file=sys.stderr)
-            tqdm.write(_indented(self._sample()), file=sys.stderr)
+            # A model whose training went wrong writes nothing.
+            if math.isfinite(event.val_loss):
+                tqdm.write(_indented(self._sample()), file=sys.stderr)
 
     def __enter__(self) -> Progress:
         return self

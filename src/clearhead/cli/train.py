@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from argparse import SUPPRESS
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,7 +39,10 @@ SETTINGS = (
 def options() -> ArgumentParser:
     """The flags of `clearhead train`."""
     made = parser("train")
-    made.add_argument("text", nargs="*", default=[], help="text files to learn from; none for the built-in corpus")
+    # Without a default, so that not typing any does not hide those of a --config.
+    made.add_argument(
+        "text", nargs="*", default=SUPPRESS, help="text files to learn from; none for the built-in corpus"
+    )
     made.add_argument("--out", type=str, default=None, help="run directory to make, or to go on with")
     made.add_argument("--resume", action="store_true", help="go on with the run in --out")
     made.add_argument("--config", action="config", help="YAML or JSON file with these options")
@@ -93,12 +97,14 @@ def _plan(asked: Namespace) -> Plan:
     from clearhead.training.plan import new_plan, resumed_plan  # noqa: PLC0415
 
     names = [*(flag.lstrip("-").replace("-", "_") for flag, _, _ in SETTINGS), "dtype"]
+    files = asked.get("text") or []
+    files = [files] if isinstance(files, str) else files
     given: Given = {name: asked[name] for name in names if asked[name] is not None}
     if asked.resume:
-        return resumed_plan(Path(asked.out), asked.text, given, model=asked.model)
+        return resumed_plan(Path(asked.out), files, given, model=asked.model)
     return new_plan(
         Path(asked.out),
-        asked.text,
+        files,
         given,
         model=asked.model,
         encoding=asked.encoding,

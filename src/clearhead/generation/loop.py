@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 
 from clearhead.generation.sampling import SamplingSettings, probabilities
+from clearhead.messages import UserError, say
 from clearhead.models.decoder import Decoder
 
 
@@ -29,6 +30,9 @@ def decode(model: Decoder, prompt: Sequence[int], settings: SamplingSettings, *,
         prompt: at least one token id.
         settings: how to choose.
         seed: of the draws; the same seed gives the same tokens on the same machine.
+
+    Raises:
+        UserError: if the model's logits are not numbers.
     """
     device = next(model.parameters()).device
     generator = torch.Generator().manual_seed(seed % 2**64)
@@ -37,6 +41,8 @@ def decode(model: Decoder, prompt: Sequence[int], settings: SamplingSettings, *,
         with torch.inference_mode():
             logits = model(torch.tensor([ids[-model.context :]], device=device))[0, -1]
             chances = probabilities(logits, settings).cpu()
+        if not logits.amax().isfinite():
+            raise UserError(say("generation.not_a_number"))
         drawn = int(torch.multinomial(chances, 1, generator=generator))
         ids.append(drawn)
         yield Step(drawn, float(chances[drawn].log()))

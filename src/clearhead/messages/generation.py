@@ -13,6 +13,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "the prompt is empty, and this model has no token that begins a text; give at least one character",
         "提示为空，而该模型没有表示文本开头的 token；请至少给一个字符",
     ),
+    "generation.not_a_number": (
+        "the model's outputs are not numbers (NaN or infinity): its training went wrong; train again with a smaller --lr",
+        "模型的输出不是数（NaN 或无穷）：训练已发散；请用更小的 --lr 重新训练",
+    ),
     "generation.max_tokens": (
         "max_tokens = {value} must be at least 0",
         "max_tokens = {value} 不能小于 0",

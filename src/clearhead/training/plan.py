@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -90,8 +90,8 @@ def resumed_plan(out: Path, files: Sequence[str], given: Given, *, model: ModelC
         if name not in CHANGEABLE and value != getattr(recorded, name):
             raise UserError(say("training.resume_differs", name=name, old=getattr(recorded, name), new=value))
     assert isinstance(run.model, DecoderConfig)
-    if model is not None and model != replace(run.model, vocab=getattr(model, "vocab", run.model.vocab)):
-        raise UserError(say("training.resume_differs", name="model", old=run.model, new=model))
+    if model is not None:
+        _must_be_the_same(run.model, model)
     texts = read_texts(files or source.get("files", ()), source.get("encoding", "auto"))
     if texts.source["sha256"] != source["sha256"]:
         raise UserError(say("training.text_changed", out=out))
@@ -101,6 +101,14 @@ def resumed_plan(out: Path, files: Sequence[str], given: Given, *, model: ModelC
         details = run.details | {"training": asdict(settings)}
         run = create_run(out, run.model, run.tokenizer, details)
     return Plan(run, settings, data, ())
+
+
+def _must_be_the_same(old: DecoderConfig, new: ModelConfig) -> None:
+    """A UserError that names the first field that differs; the vocabulary is the tokenizer's, not the user's."""
+    for field in fields(old):
+        before, after = getattr(old, field.name), getattr(new, field.name, None)
+        if before != after and field.name != "vocab":
+            raise UserError(say("training.resume_differs", name=f"model.{field.name}", old=before, new=after))
 
 
 def _recorded(run: Run) -> tuple[TrainingSettings, dict[str, Any]]:
