@@ -107,6 +107,7 @@ def check_whole(batches: Callable[[list[Ids], int, int], Any], lengths: list[int
         assert inputs.shape[0] <= batch
         assert inputs.shape[1] == context
         real = expected != -100
+        assert bool(real.any(-1).all())
         assert_same(inputs[real] + 1, expected[real])
         targets += expected[real].tolist()
     assert targets == [int(token) for text in texts for token in text[1:]]
