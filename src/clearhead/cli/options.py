@@ -18,7 +18,8 @@ from clearhead.models import config as kinds
 
 def parser(verb: str) -> ArgumentParser:
     """An empty parser of `clearhead VERB`."""
-    return ArgumentParser(prog=f"clearhead {verb}", description=say(f"cli.{verb}.about"), exit_on_error=False)
+    about = say(f"cli.{verb}.about")
+    return ArgumentParser(prog=f"clearhead {verb}", description=about, exit_on_error=False, allow_abbrev=False)
 
 
 INTERRUPTED = 130
@@ -137,10 +138,8 @@ def _one_line(problem: str, options: ArgumentParser) -> str:
     keys = ".".join(re.findall(r'Parser key "([^"]+)"', problem))
     if option := re.search(r"Option '([^']+)' is not accepted", problem):
         return _unknown(f"--{keys}.{option[1]}", options)
-    if "<unicode string>" in problem:
-        # PyYAML tells in its last two lines what it stumbled over, and where in the file.
-        reason = " ".join(" ".join(problem.splitlines()[-2:]).split())
-        return say("cli.bad_config", reason=reason.replace('in "<unicode string>", ', "in "))
+    if reason := _fault_of_config(problem):
+        return say("cli.bad_config", reason=reason)
     last = " ".join(problem.strip().splitlines()[-1].split())
     if choice := re.search(r"Expected a dot import path string: (.*)", last):
         return say("cli.unknown_choice", flag=f"--{keys}", value=choice[1], known=", ".join(_choices(keys)))
@@ -149,6 +148,15 @@ def _one_line(problem: str, options: ArgumentParser) -> str:
         wanted = " / ".join(kind for kind in kinds_wanted if kind != "NoneType")
         return say("cli.wrong_value", flag=f"--{_dashed(keys, options)}", value=value[1], wanted=wanted)
     return last
+
+
+def _fault_of_config(problem: str) -> str | None:
+    """What is wrong with a file of options, if that is what the report is about."""
+    if "<unicode string>" in problem:
+        # PyYAML tells in its last two lines what it stumbled over, and where in the file.
+        return " ".join(" ".join(problem.splitlines()[-2:]).split()).replace('in "<unicode string>", ', "in ")
+    other = re.search(r"Unexpected config: (.*)", problem)
+    return other[1] if other else None
 
 
 def _unknown(flag: str, options: ArgumentParser) -> str:

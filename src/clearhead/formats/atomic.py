@@ -48,10 +48,18 @@ def new_folder(path: Path) -> Iterator[Path]:
             for file in partial.iterdir():
                 _flush_to_disk(file)
             if path.exists():
-                shutil.rmtree(path)
+                discard(path)
             partial.rename(path)
         finally:
             shutil.rmtree(partial, ignore_errors=True)
+
+
+def discard(folder: Path) -> None:
+    """Delete a folder so that a killed process leaves it whole or not at all: renamed first, then emptied."""
+    leftover = folder.with_name(f"{PARTIAL}{os.getpid()}-old-{folder.name}")
+    with clear_failure(folder):
+        folder.rename(leftover)
+    shutil.rmtree(leftover, ignore_errors=True)
 
 
 def remove_leftovers(folder: Path) -> None:

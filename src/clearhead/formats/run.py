@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clearhead.formats.atomic import new_folder, remove_leftovers, write_json
+from clearhead.formats.atomic import discard, new_folder, remove_leftovers, write_json
 from clearhead.messages import UserError, say
 from clearhead.models.codec import from_plain, to_plain
 from clearhead.models.config import ModelConfig
@@ -67,11 +66,12 @@ class Run:
         return min(scored)[2] if scored else self.latest()
 
     def prune(self) -> None:
-        """Delete every checkpoint but the latest and the best."""
+        """Delete every checkpoint but the latest and the best, and what killed processes left unfinished."""
         kept = {self.latest().path, self.best().path}
         for each in self.checkpoints():
             if each.path not in kept:
-                shutil.rmtree(each.path, ignore_errors=True)
+                discard(each.path)
+        remove_leftovers(self.path / "checkpoints")
 
     def new_checkpoint(self, step: int) -> Path:
         """Where the checkpoint of `step` belongs; fill it inside `atomic.new_folder`."""

@@ -25,8 +25,8 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{flag} {value}：值应为 {wanted}",
     ),
     "cli.bad_config": (
-        "--config: the file is neither YAML nor JSON: {reason}",
-        "--config：该文件既不是 YAML 也不是 JSON：{reason}",
+        "--config: the file is no YAML or JSON of options: {reason}",
+        "--config：该文件不是由选项组成的 YAML 或 JSON：{reason}",
     ),
     "cli.train.about": ("learn from text, yours or the built-in stories", "从文本学习：您自己的文本，或内置的故事"),
     "cli.train.no_out": (
