@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -145,6 +146,27 @@ def test_a_kill_at_any_system_call_leaves_a_checkpoint(tmp_path: Path, monkeypat
     with pytest.raises(KilledError):
         finish(tmp_path / "run")
     assert steps_kept(run) == [4]
+
+
+def half_deleted(folder: Path, ignore_errors: bool = False) -> None:
+    if (folder / "state.json").exists():
+        (folder / "state.json").unlink()
+        raise KilledError
+
+
+def test_a_kill_while_an_old_checkpoint_is_deleted_leaves_no_half_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = saved(tmp_path / "run").run
+    scripted(monkeypatch, 1.0, 0.5, 0.2, 0.1)
+    monkeypatch.setattr(shutil, "rmtree", half_deleted)
+    with pytest.raises(KilledError):
+        finish(tmp_path / "run")
+    monkeypatch.undo()
+    assert steps_kept(run)[-1] > 4
+    assert load(tmp_path / "run").source == run.best().path
+    finish(tmp_path / "run")
+    assert not list((tmp_path / "run/checkpoints").glob(".partial-*"))
 
 
 def test_deleting_before_writing_would_be_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

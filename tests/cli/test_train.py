@@ -1,0 +1,212 @@
+"""`clearhead train`: the happy path, configuration files, going on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from clearhead.cli import train
+from clearhead.formats.run import read_run
+from clearhead.models.config import DecoderConfig, ReLU
+from clearhead.training.fit import Update
+from clearhead.training.run import Evaluated, Training
+from tests.cli.runs import SIZES, TEXT, Clearhead
+
+
+def settings(run: Path) -> dict[str, object]:
+    recorded: dict[str, object] = read_run(run).details["training"]
+    return recorded
+
+
+def steps_done(run: Path) -> list[int]:
+    return [json.loads(line)["step"] for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def test_a_training_ends_with_its_loss_in_words_and_the_next_command(
+    clearhead: Clearhead, text: Path, tmp_path: Path
+) -> None:
+    said = clearhead("train", text, "--out", tmp_path / "run", "--steps", 4, "--batch", 2, *SIZES)
+    assert said.status == 0
+    assert "nats per token" in said.out
+    assert "ln V" in said.out
+    assert f"clearhead generate {tmp_path / 'run'}" in said.out
+    assert "validation loss" in said.err
+    assert "tokens/s" in said.err
+    assert steps_done(tmp_path / "run") == [1, 2, 3, 4]
+    assert (settings(tmp_path / "run")["steps"], settings(tmp_path / "run")["batch"]) == (4, 2)
+
+
+def test_the_entropy_is_told_where_it_is_known(clearhead: Clearhead, tmp_path: Path) -> None:
+    """That is, of the built-in corpus."""
+    said = clearhead("train", "--out", tmp_path / "run", "--steps", 1, "--batch", 1, *SIZES)
+    assert said.status == 0
+    assert "entropy" in said.out
+    assert "corpus" in read_run(tmp_path / "run").details["data"]
+
+
+def test_every_setting_reaches_the_run(clearhead: Clearhead, text: Path, tmp_path: Path) -> None:
+    given = {
+        "steps": 3,
+        "batch": 2,
+        "lr": 0.01,
+        "final_lr": 0.5,
+        "warmup": 1,
+        "weight_decay": 0.2,
+        "beta2": 0.9,
+        "clip": 2.0,
+        "seed": 7,
+        "eval_every": 2,
+        "checkpoint_every": 3,
+        "dtype": "bfloat16",
+    }
+    flags = [f"--{name.replace('_', '-')}={value}" for name, value in given.items()]
+    assert {flag for flag, _, _ in train.SETTINGS} | {"--dtype"} == {flag.partition("=")[0] for flag in flags}
+    said = clearhead("train", text, "--out", tmp_path / "run", "--device", "cpu", "--threads", 1, *flags, *SIZES)
+    assert said.status == 0
+    assert settings(tmp_path / "run") == given
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--eval-every", "2", "--model.feedforward_width", "20"],
+        ["--eval_every", "2", "--model.feedforward-width", "20"],
+        ["--eval-every=2", "--model.feedforward-width=20"],
+        ["--eval_every=2", "--model.feedforward_width=20"],
+    ],
+    ids=" ".join,
+)
+def test_dashes_and_underscores_are_the_same(
+    clearhead: Clearhead, text: Path, tmp_path: Path, flags: list[str]
+) -> None:
+    said = clearhead("train", text, "--out", tmp_path / "run", "--steps", 2, "--batch", 1, *SIZES, *flags)
+    assert said.status == 0
+    model = read_run(tmp_path / "run").model
+    assert isinstance(model, DecoderConfig)
+    assert (settings(tmp_path / "run")["eval_every"], model.feedforward_width) == (2, 20)
+
+
+def test_a_choice_is_written_by_its_name(clearhead: Clearhead, text: Path, tmp_path: Path) -> None:
+    choices = ("--model.activation=ReLU", "--model.norm.eps=1e-3", "--model.tied=false", "--model.kernel", "Visible")
+    said = clearhead("train", text, "--out", tmp_path / "run", "--steps", 1, "--batch", 1, *SIZES, *choices)
+    assert said.status == 0
+    model = read_run(tmp_path / "run").model
+    assert isinstance(model, DecoderConfig)
+    assert model.activation == ReLU()
+    assert (getattr(model.norm, "eps", None), model.tied) == (1e-3, False)
+
+
+def test_the_byte_tokenizer(clearhead: Clearhead, text: Path, tmp_path: Path) -> None:
+    said = clearhead("train", text, "--out", tmp_path / "run", "--steps", 1, "--tokenizer", "byte", *SIZES)
+    assert said.status == 0
+    assert read_run(tmp_path / "run").tokenizer.size == 256
+
+
+def test_an_encoding_may_be_named(clearhead: Clearhead, tmp_path: Path) -> None:
+    path = tmp_path / "big5.txt"
+    path.write_bytes("小貓看見了鳥，很高興。\n".encode("big5") * 90)
+    said = clearhead("train", path, "--out", tmp_path / "run", "--steps", 1, "--encoding", "big5", *SIZES)
+    assert said.status == 0
+    tokenizer = read_run(tmp_path / "run").tokenizer
+    assert tokenizer.decode(tokenizer.encode("小貓看見")) == "小貓看見"
+
+
+@pytest.fixture
+def config(clearhead: Clearhead, text: Path, tmp_path: Path) -> Path:
+    """What --print_config said about a training."""
+    said = clearhead("train", text, "--steps", 3, "--batch", 2, *SIZES, "--print_config")
+    assert said.status == 0
+    path = tmp_path / "config.yaml"
+    path.write_text(said.out, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("config_first", [True, False])
+def test_the_printed_configuration_can_be_read_again_and_what_is_typed_counts_more(
+    clearhead: Clearhead, text: Path, config: Path, tmp_path: Path, config_first: bool
+) -> None:
+    read, typed = ["--config", config], [text, "--out", tmp_path / "run", "--steps", 2, "--model.width", 16]
+    said = clearhead("train", *(read + typed if config_first else typed + read))
+    assert said.status == 0
+    model, recorded = read_run(tmp_path / "run").model, read_run(tmp_path / "run").details
+    assert isinstance(model, DecoderConfig)
+    assert (model.width, model.layers, model.context) == (16, 1, 12)
+    assert (recorded["training"]["steps"], recorded["training"]["batch"]) == (2, 2)
+    assert recorded["data"]["files"] == [str(text)]
+
+
+@pytest.mark.parametrize("written", ["text: {0}", "text: [{0}]", '{{"text": ["{0}"], "steps": 1}}'])
+def test_a_text_may_stand_in_the_configuration(clearhead: Clearhead, text: Path, tmp_path: Path, written: str) -> None:
+    """Or a run on the built-in corpus would be taken for one on the text."""
+    config = tmp_path / "mine.yaml"
+    config.write_text(written.format(text.as_posix()), encoding="utf-8")
+    said = clearhead("train", "--config", config, "--out", tmp_path / "run", "--steps", 1, "--batch", 1, *SIZES)
+    assert said.status == 0
+    assert read_run(tmp_path / "run").details["data"]["files"] == [str(text)]
+
+
+def test_a_finished_run_says_so_and_more_steps_go_on(clearhead: Clearhead, text: Path, tmp_path: Path) -> None:
+    out = ("--out", tmp_path / "run")
+    assert clearhead("train", text, *out, "--steps", 3, "--batch", 1, *SIZES).status == 0
+    said = clearhead("train", *out, "--resume")
+    assert said.status == 0
+    assert "3 steps already" in said.out
+    assert "--steps" in said.out
+    assert clearhead("train", *out, "--resume", "--steps", 5).status == 0
+    assert steps_done(tmp_path / "run") == [1, 2, 3, 4, 5]
+
+
+def stop_after(monkeypatch: pytest.MonkeyPatch, steps: int, evaluated: bool = False) -> None:
+    """As if Ctrl-C had come during update number `steps`."""
+    import signal  # noqa: PLC0415
+
+    right = Training.events
+
+    def events(training: Training) -> object:
+        for event in right(training):
+            if event.step == steps and isinstance(event, Evaluated if evaluated else Update):
+                signal.raise_signal(signal.SIGINT)
+            yield event
+
+    monkeypatch.setattr(Training, "events", events)
+
+
+def test_a_stopped_training_says_how_to_go_on_and_that_works(
+    clearhead: Clearhead, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "run"
+    stop_after(monkeypatch, 3)
+    said = clearhead("train", text, "--out", out, "--steps", 6, "--batch", 1, *SIZES)
+    monkeypatch.undo()
+    assert said.status == 130
+    assert "Stopping" in said.err
+    assert "after step 3" in said.out
+    command = said.out[said.out.index("clearhead train") :].split()
+    assert clearhead(*command[1:]).status == 0
+    assert steps_done(out) == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("evaluated", [False, True])
+def test_a_stop_in_the_last_update_lets_it_finish(
+    clearhead: Clearhead, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evaluated: bool
+) -> None:
+    stop_after(monkeypatch, 4, evaluated)
+    said = clearhead("train", text, "--out", tmp_path / "run", "--steps", 4, "--batch", 1, *SIZES)
+    assert said.status == 0
+    assert "nats per token" in said.out
+    assert read_run(tmp_path / "run").latest().step == 4
+
+
+def test_a_training_that_goes_wrong_says_nan_and_ends(clearhead: Clearhead, text: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    wild = ("--lr", "1e30", "--warmup", 0, "--eval-every", 1)
+    said = clearhead("train", text, "--out", out, "--steps", 3, "--batch", 1, *wild, *SIZES)
+    assert said.status == 0
+    assert "loss is nan" in said.out
+    assert "smaller --lr" in clearhead("generate", out / "checkpoints/000003").mistake
+
+
+def test_the_text_of_the_tests_is_large_enough() -> None:
+    assert len(TEXT.encode()) > 1_000

@@ -1,0 +1,198 @@
+"""The verbs that look at a run, and what all verbs have in common."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+from clearhead import __version__
+from clearhead.cli.main import VERBS
+from clearhead.formats.load import load
+from clearhead.formats.run import read_run
+from clearhead.generation.generate import generate
+from clearhead.models.build import build
+from clearhead.models.config import DecoderConfig
+from clearhead.models.decoder import Decoder
+from clearhead.training.plan import new_plan
+from tests.cli.runs import Clearhead
+from tests.oracles.faulty_attention import NoMask
+
+
+@pytest.mark.parametrize("typed", [[], ["--help"], ["-h"], ["help"]], ids=str)
+def test_help_names_every_verb(clearhead: Clearhead, typed: list[str]) -> None:
+    said = clearhead(*typed)
+    assert (said.status, said.err) == (0, "")
+    assert all(f"\n  {verb} " in said.out for verb in VERBS)
+
+
+@pytest.mark.parametrize("flag", ["--version", "-V"])
+def test_the_version(clearhead: Clearhead, flag: str) -> None:
+    assert clearhead(flag) == (0, f"clearhead {__version__}\n", "")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_help_in_both_languages(
+    clearhead: Clearhead, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    english = clearhead(verb, "--help")
+    assert (english.status, english.err) == (0, "")
+    assert f"usage: clearhead {verb}" in english.out
+    monkeypatch.setenv("CLEARHEAD_LANG", "zh")
+    chinese = clearhead(verb, "--help")
+    assert any("\u4e00" <= sign <= "\u9fff" for sign in chinese.out)
+    assert not any("\u4e00" <= sign <= "\u9fff" for sign in english.out)
+
+
+def test_the_names_that_stay(clearhead: Clearhead) -> None:
+    stay = {
+        "train": "--out --steps --batch --lr --seed --eval-every --checkpoint-every --resume --config --device --dtype "
+        "--threads --encoding --model --print_config",
+        "generate": "-p --prompt --max-tokens --temperature --top-k --seed --json --device --dtype --threads",
+        "info": "--json --batch --model",
+        "check": "--json",
+        "doctor": "--json --device --dtype --threads",
+    }
+    for verb, flags in stay.items():
+        words = clearhead(verb, "--help").out.replace("[", " ").replace(",", " ").replace("]", " ").split()
+        assert set(flags.split()) <= set(words), verb
+
+
+def test_generate_writes_the_prompt_and_its_continuation(clearhead: Clearhead, trained: Path) -> None:
+    said = clearhead("generate", trained, "-p", "小猫", "--max-tokens", 9, "--seed", 4)
+    wanted = generate(load(trained), "小猫", max_tokens=9, temperature=0.8, seed=4)
+    assert said == (0, f"小猫{wanted.text}\n", "")
+
+
+def test_generate_as_json(clearhead: Clearhead, trained: Path) -> None:
+    said = clearhead("generate", trained, "-p", "小猫", "--max-tokens", 9, "--temperature", 0.5, "--top_k", 3, "--json")
+    answer = json.loads(said.out)
+    assert set(answer) == {"model", "prompt", "text", "ids", "logprobs", "seed"}
+    wanted = generate(load(trained), "小猫", max_tokens=9, temperature=0.5, top_k=3)
+    assert (answer["text"], answer["ids"], answer["logprobs"]) == (wanted.text, wanted.ids, wanted.logprobs)
+    assert (answer["prompt"], answer["seed"]) == ("小猫", 0)
+    assert len(answer["ids"]) == 9
+
+
+def test_generate_settings_reach_the_model(clearhead: Clearhead, trained: Path) -> None:
+    def text(*flags: object) -> str:
+        said = clearhead("generate", trained, "-p", "cat", "--max-tokens", 30, *flags)
+        assert said.status == 0
+        return said.out
+
+    assert text("--seed", 1) == text("--seed", 1) != text("--seed", 2)
+    assert text("--temperature", 0, "--seed", 1) == text("--top-k", 1, "--seed", 2)
+    assert text("--dtype", "bfloat16")
+    assert text("--device", "cpu", "--threads", 1) == text()
+
+
+def test_generate_names_what_the_model_has_never_seen(clearhead: Clearhead, trained: Path) -> None:
+    said = clearhead("generate", trained, "-p", "cat狗ß狗", "--max-tokens", 1)
+    assert said.status == 0
+    assert "never seen ß 狗;" in said.err
+    assert clearhead("generate", trained, "-p", "cat", "--max-tokens", 1).err == ""
+
+
+def test_generate_takes_a_checkpoint(clearhead: Clearhead, trained: Path) -> None:
+    latest = read_run(trained).latest().path
+    answer = json.loads(clearhead("generate", latest, "--max-tokens", 1, "--json").out)
+    assert answer["model"] == str(latest)
+
+
+def test_info_counts_the_built_model(clearhead: Clearhead, trained: Path) -> None:
+    facts = json.loads(clearhead("info", trained, "--json").out)
+    assert set(facts) == {"parameters", "flops_per_token", "training_bytes", "generation_bytes"}
+    model = load(trained).model
+    assert facts["parameters"]["total"] == sum(parameter.numel() for parameter in model.parameters())
+    for kind in ("parameters", "flops_per_token", "training_bytes"):
+        assert 2 * facts[kind]["total"] == sum(facts[kind].values())
+
+
+def test_info_of_a_model_that_is_not_built(clearhead: Clearhead) -> None:
+    asked = ("--model.layers", 3, "--model.width", 48, "--model.kv-heads", 2, "--model.tied", "false")
+    facts = json.loads(clearhead("info", *asked, "--json").out)
+    built = build(DecoderConfig(layers=3, width=48, kv_heads=2, tied=False), device="meta")
+    assert facts["parameters"]["total"] == sum(parameter.numel() for parameter in built.parameters())
+
+
+def test_info_in_words(clearhead: Clearhead, trained: Path) -> None:
+    said = clearhead("info", trained, "--batch", 5)
+    assert (said.status, said.err) == (0, "")
+    assert "1 blocks, 2 heads" in said.out
+    assert "5 windows of 12 tokens" in said.out
+    assert said.out.count("100.0%") >= 4
+    assert clearhead("info").status == 0
+
+
+def test_info_memory_grows_with_the_batch(clearhead: Clearhead, trained: Path) -> None:
+    one, four = (json.loads(clearhead("info", trained, "--batch", n, "--json").out) for n in (1, 4))
+    assert four["training_bytes"]["activations"] == 4 * one["training_bytes"]["activations"]
+
+
+def test_check_of_a_right_model(clearhead: Clearhead, trained: Path) -> None:
+    said = clearhead("check", trained)
+    assert (said.status, said.err) == (0, "")
+    assert said.out.count("right") == 3
+    answer = json.loads(clearhead("check", trained, "--json").out)
+    assert set(answer) == {"target", "ok", "checks"}
+    assert answer["ok"] is True
+    assert {key for check in answer["checks"] for key in check} == {"id", "passed", "largest", "evidence"}
+
+
+def test_check_of_a_wrong_model_says_no(clearhead: Clearhead, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Status 1: it could be done, and the answer is no."""
+    right = Decoder.forward
+
+    def wrong(model: Decoder, ids: torch.Tensor, **options: object) -> torch.Tensor:
+        for block in model.blocks:
+            block.attention.attend = NoMask()
+        return right(model, ids, **options)
+
+    monkeypatch.setattr(Decoder, "forward", wrong)
+    said = clearhead("check", trained)
+    assert said.status == 1
+    assert "WRONG" in said.out
+    assert json.loads(clearhead("check", trained, "--json").out)["ok"] is False
+
+
+def test_doctor(clearhead: Clearhead, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = clearhead("doctor")
+    assert (said.status, said.err) == (0, "")
+    assert torch.__version__ in said.out
+    facts = json.loads(clearhead("doctor", "--dtype", "bfloat16", "--device", "cpu", "--json").out)
+    assert facts["parity"]["ok"]
+    assert {"torch", "python", "platform", "threads", "device", "dtype", "compile", "cuda", "mps"} <= set(facts)
+    from clearhead.checking import machine  # noqa: PLC0415
+
+    monkeypatch.setattr(machine, "ROUNDINGS", 0)
+    assert clearhead("doctor").status == 1
+
+
+def test_chinese(clearhead: Clearhead, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLEARHEAD_LANG", "zh")
+    assert "训练" in clearhead().out
+    assert "参数量" in clearhead("info", trained).out
+    assert "正确" in clearhead("check", trained).out
+    assert "是不是 --max-tokens" in clearhead("generate", trained, "--max-tokns", 3).mistake
+
+
+def test_a_log_probability_is_one(clearhead: Clearhead, trained: Path) -> None:
+    answer = json.loads(clearhead("generate", trained, "--max-tokens", 5, "--json").out)
+    assert all(0 < math.exp(value) <= 1 for value in answer["logprobs"])
+
+
+def test_generate_uses_the_best_checkpoint(clearhead: Clearhead, trained: Path) -> None:
+    answer = json.loads(clearhead("generate", trained, "--max-tokens", 1, "--json").out)
+    assert answer["model"] == str(read_run(trained).best().path)
+
+
+def test_a_run_without_a_checkpoint_says_how_to_go_on(clearhead: Clearhead, text: Path, tmp_path: Path) -> None:
+    model = DecoderConfig(layers=1, heads=2, width=8, context=12)
+    new_plan(tmp_path / "run", [str(text)], {"steps": 2, "batch": 1}, model=model, device=torch.device("cpu"))
+    line = clearhead("generate", tmp_path / "run").mistake
+    command = line[line.index("clearhead train") : line.rindex("`")]
+    assert clearhead(*command.split()[1:]).status == 0
+    assert clearhead("generate", tmp_path / "run", "--max-tokens", 1).status == 0
