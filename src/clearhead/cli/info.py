@@ -45,7 +45,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _facts(config: DecoderConfig, batch: int) -> dict[str, Any]:
-    memory = training_memory(config, batch)
+    memory, generation = training_memory(config, batch), generation_memory(config)
     return {
         "parameters": {**parameters(config), "total": sum(parameters(config).values())},
         "flops_per_token": {**flops_per_token(config), "total": sum(flops_per_token(config).values())},
@@ -56,7 +56,12 @@ def _facts(config: DecoderConfig, batch: int) -> dict[str, Any]:
             "activations": memory.activations,
             "total": memory.total,
         },
-        "generation_bytes": {"total": generation_memory(config)},
+        "generation_bytes": {
+            "weights": generation.weights,
+            "cache": generation.cache,
+            "activations": generation.activations,
+            "total": generation.total,
+        },
     }
 
 

@@ -14,6 +14,7 @@ from jsonargparse import ArgumentParser, Namespace
 
 from clearhead.messages import UserError, say
 from clearhead.models import config as kinds
+from clearhead.models.codec import KINDS
 
 
 def parser(verb: str) -> ArgumentParser:
@@ -174,4 +175,4 @@ def _choices(keys: str) -> list[str]:
     """The class names that the field `keys` may take."""
     default = getattr(kinds.DecoderConfig(), keys.rpartition(".")[2], None)
     family = type(default).__bases__[0] if is_dataclass(default) else kinds.ModelConfig
-    return [name for name, found in vars(kinds).items() if isinstance(found, type) and family in found.__bases__]
+    return [name for name, found in KINDS.items() if isinstance(found, type) and issubclass(found, family)]

@@ -1,12 +1,10 @@
-"""From ids and positions to vectors."""
+"""From ids to vectors."""
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 
 from clearhead.messages import UserError, say
-from clearhead.ops.masks import Positions
 
 
 class TokenEmbedding(nn.Embedding):
@@ -28,23 +26,13 @@ class TokenEmbedding(nn.Embedding):
             raise UserError(say("models.id_outside", id=wrong, vocab=self.num_embeddings)) from None
 
 
-class LearnedPositions(nn.Module):
-    """Row t of a trained table (context,D) for position t, added to the token embedding once, before the blocks.
+class ScaledTokenEmbedding(TokenEmbedding):
+    """√D times the row of a token, as in the original Transformer and in Gemma.
 
-    Args:
-        context: how many positions there are rows for.
-        width: D.
-
-    Source: transformer-notes §4; Radford et al. 2018.
+    Source: Vaswani et al. 2017 §3.4.
     """
 
-    def __init__(self, context: int, width: int) -> None:
-        super().__init__()
-        self.table = nn.Parameter(torch.empty(context, width))
-        nn.init.normal_(self.table, std=0.02)
-
-    def forward(self, positions: Positions) -> Tensor:
-        """T positions -> (T,D); positions (B,T) -> (B,T,D)."""
-        if isinstance(positions, range):
-            return self.table[positions.start : positions.stop]
-        return self.table[positions]
+    def forward(self, ids: Tensor) -> Tensor:
+        """(B,T) -> (B,T,D); raises as `TokenEmbedding`."""
+        scale: float = self.embedding_dim**0.5
+        return super().forward(ids) * scale

@@ -6,6 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from clearhead.ops.norm import rms_norm
+
 
 class LayerNorm(nn.Module):
     """γ (x - μ) / √(σ² + ε) + β over the features of each position; PyTorch's kernel for `ops.layer_norm`.
@@ -25,3 +27,39 @@ class LayerNorm(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """(..., D) -> (..., D)."""
         return F.layer_norm(x, self.weight.shape, self.weight, self.bias, self.eps)
+
+
+class RMSNorm(nn.Module):
+    """γ x / √(mean(x²) + ε) over the features of each position.
+
+    Args:
+        width: D (d for a norm of q or k).
+        eps: ε.
+    """
+
+    def __init__(self, width: int, *, eps: float = 1e-6) -> None:
+        super().__init__()
+        self.eps = eps
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(..., D) -> (..., D)."""
+        return rms_norm(x, self.weight, self.eps)
+
+
+class OffsetRMSNorm(nn.Module):
+    """RMSNorm with γ = 1 + w, w stored and 0 at first: Gemma's convention.
+
+    Args:
+        width: D.
+        eps: ε.
+    """
+
+    def __init__(self, width: int, *, eps: float = 1e-6) -> None:
+        super().__init__()
+        self.eps = eps
+        self.weight = nn.Parameter(torch.zeros(width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(..., D) -> (..., D)."""
+        return rms_norm(x, 1.0 + self.weight.float() if self.weight.dtype.itemsize < 4 else 1.0 + self.weight, self.eps)

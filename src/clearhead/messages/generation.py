@@ -21,4 +21,8 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "max_tokens = {value} must be at least 0",
         "max_tokens = {value} 不能小于 0",
     ),
+    "generation.no_window": (
+        "block {block} looks at all keys, so a ring would lose some; use GrowingStore or FixedStore",
+        "第 {block} 个块要看全部键，环形缓存会丢失一部分；请使用 GrowingStore 或 FixedStore",
+    ),
 }

@@ -21,6 +21,22 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{field} = {value} must be at least 0 and below 1",
         "{field} = {value} 必须不小于 0 且小于 1",
     ),
+    "models.out_of_range": (
+        "{field} = {value} must be {wanted}",
+        "{field} = {value} 应为 {wanted}",
+    ),
+    "models.clash": (
+        "{first} and {second} do not go together; choose {instead}",
+        "{first} 与 {second} 不能同时使用；请选择 {instead}",
+    ),
+    "models.sight_positions": (
+        "a block of a cycle can have Rotary or NoPositions of its own, not {name}",
+        "cycle 中的块只能单独使用 Rotary 或 NoPositions，不能用 {name}",
+    ),
+    "models.nothing_turned": (
+        "Rotary with fraction {fraction} turns no pair of a head width of {width}; give a larger fraction or heads of width 2 or more",
+        "fraction 为 {fraction} 的 Rotary 在宽度为 {width} 的头里一对特征也不旋转；请增大 fraction，或使头宽不小于 2",
+    ),
     "models.unknown_type": (
         "there is no {kind} called {name}; there are {known}",
         "没有名为 {name} 的 {kind}；可选 {known}",

@@ -6,16 +6,21 @@ A choice is written `{"class_path": "LayerNorm", "init_args": {"eps": 1e-05, "bi
 from __future__ import annotations
 
 from dataclasses import MISSING, fields, is_dataclass
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar, get_args, get_type_hints
 
 from clearhead.messages import UserError, say
-from clearhead.models import config as kinds
+from clearhead.models import choices, config
+
+KINDS = {name: found for module in (choices, config) for name, found in vars(module).items() if is_dataclass(found)}
+"""Every class that a configuration may name."""
 
 Kind = TypeVar("Kind")
 
 
 def to_plain(value: object) -> Any:
     """A configuration as dictionaries, numbers and strings that JSON and YAML can hold."""
+    if isinstance(value, tuple):
+        return [to_plain(item) for item in value]
     if not is_dataclass(value) or isinstance(value, type):
         return value
     arguments = {field.name: to_plain(getattr(value, field.name)) for field in fields(value)}
@@ -32,12 +37,15 @@ def from_plain(data: object, kind: type[Kind]) -> Kind:
     Raises:
         UserError: on an unknown class or field, or a value of the wrong type.
     """
-    known = {name: found for name, found in vars(kinds).items() if _is_choice(found, kind)}
+    known = {name: found for name, found in KINDS.items() if isinstance(found, type) and issubclass(found, kind)}
     name = data.get("class_path") if isinstance(data, dict) else None
     short = str(name).rpartition(".")[2]
     if not isinstance(data, dict) or short not in known:
         raise UserError(say("models.unknown_type", kind=kind.__name__, name=name, known=", ".join(sorted(known))))
     chosen = known[short]
+    extra = sorted(data.keys() - {"class_path", "init_args"})
+    if extra:
+        raise UserError(say("models.unknown_field", name=short, field=extra[0], known="class_path, init_args"))
     hints = get_type_hints(chosen)
     written = data.get("init_args") or {}
     if not isinstance(written, dict):
@@ -46,11 +54,7 @@ def from_plain(data: object, kind: type[Kind]) -> Kind:
     missing = [f.name for f in fields(chosen) if f.default is MISSING and f.name not in arguments]
     if missing:
         raise UserError(say("models.missing_field", name=short, field=missing[0]))
-    return chosen(**arguments)  # type: ignore[no-any-return]
-
-
-def _is_choice(found: object, kind: type) -> bool:
-    return isinstance(found, type) and issubclass(found, kind) and is_dataclass(found)
+    return chosen(**arguments)
 
 
 def _argument(name: str, field: str, value: object, hints: dict[str, Any]) -> object:
@@ -58,12 +62,21 @@ def _argument(name: str, field: str, value: object, hints: dict[str, Any]) -> ob
     if field not in hints:
         raise UserError(say("models.unknown_field", name=name, field=field, known=", ".join(hints)))
     wanted = hints[field]
-    if isinstance(wanted, type) and wanted.__module__ == kinds.__name__:
-        return from_plain(value, wanted)
-    accepted = (int, float) if wanted is float else wanted
+    if wanted == tuple[choices.Sight, ...]:
+        if not isinstance(value, list):
+            raise UserError(say("models.wrong_type", name=name, field=field, value=value, wanted="list"))
+        return tuple(from_plain(item, choices.Sight) for item in value)
+    family = next((kind for kind in (wanted, *get_args(wanted)) if _is_family(kind)), None)
+    if family is not None and value is not None:
+        return from_plain(value, family)
+    accepted = wanted | int if float in (wanted, *get_args(wanted)) else wanted
     if not isinstance(value, accepted) or (isinstance(value, bool) and wanted is not bool):
         raise UserError(say("models.wrong_type", name=name, field=field, value=value, wanted=_name_of(wanted)))
     return value
+
+
+def _is_family(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, choices.Choice)
 
 
 def _name_of(wanted: Any) -> str:

@@ -1,73 +1,27 @@
-"""What a model is, as frozen values whose illegal states cannot be written. Imports without torch.
-
-A choice (norm, activation, positions, kernel) is a small class; its own numbers exist only inside it. In the command
-line, in YAML and in JSON a choice is written by its class name.
-"""
+"""What a model is, as frozen values whose illegal states cannot be written. Imports without torch."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
 from clearhead.messages import UserError, say
-
-
-class Activation:
-    """The non-linearity of the feed-forward part."""
-
-
-@dataclass(frozen=True)
-class ReLU(Activation):
-    """max(x, 0), the activation of the notes' course."""
-
-
-@dataclass(frozen=True)
-class GELU(Activation):
-    """x Φ(x), exact."""
-
-
-@dataclass(frozen=True)
-class GELUTanh(Activation):
-    """GPT-2's tanh approximation of GELU."""
-
-
-class Norm:
-    """The normalisation before each branch and before the head."""
-
-
-@dataclass(frozen=True)
-class LayerNorm(Norm):
-    """Mean and population variance over the features.
-
-    Args:
-        eps: added to the variance, inside the root.
-        bias: whether a shift is trained beside the gain.
-    """
-
-    eps: float = 1e-5
-    bias: bool = True
-
-
-class Positions:
-    """How the model knows the order of its tokens."""
-
-
-@dataclass(frozen=True)
-class Learned(Positions):
-    """A trained vector for each position, added to the token embedding once."""
-
-
-class Kernel:
-    """What computes attention."""
-
-
-@dataclass(frozen=True)
-class Visible(Kernel):
-    """Matrix products that can be read: the definition."""
-
-
-@dataclass(frozen=True)
-class Fused(Kernel):
-    """PyTorch's scaled_dot_product_attention: the same result, faster."""
+from clearhead.models.choices import (
+    GELU,
+    Activation,
+    Auto,
+    Block,
+    Fused,
+    Kernel,
+    LayerNorm,
+    Learned,
+    Norm,
+    Positions,
+    PreNorm,
+    Rotary,
+    Sight,
+    Sinusoidal,
+    positive,
+)
 
 
 class ModelConfig:
@@ -88,17 +42,26 @@ class DecoderConfig(ModelConfig):
         feedforward_width: F, features inside the feed-forward part; 4 * width if not given.
         context: the most positions a forward takes.
         dropout: probability of dropping, in training, attention weights and the outputs of both branches.
-        activation: the feed-forward's non-linearity.
+        activation: the feed-forward's non-linearity, and whether it gates.
         norm: the normalisation.
+        block: where the norms stand, and in which order the branches run.
         positions: how order is known.
+        window: how many keys a query sees at most, itself included; all if not given.
+        cycle: how blocks look, block i taking the (i mod n)-th; all alike if empty.
         kernel: what computes attention.
+        attention_scale: multiplies the scores; 1 / sqrt(head width) if not given.
+        softcap: squeezes the scores into (-softcap, softcap); not if not given.
+        sinks: whether each head has a trained score that takes weight and holds no value.
+        qk_norm: whether queries and keys are normalised over a head's features.
+        scale_embedding: whether the token embedding is multiplied by sqrt(width).
+        embedding_norm: whether the sum of token and position vectors is normalised.
         tied: whether the head shares the token embedding's weights.
         qkv_bias: whether the projections to q, k and v have a bias.
         bias: whether the output projection and the feed-forward layers have a bias.
         head_bias: whether the head has a bias.
 
     Raises:
-        UserError: on numbers that do not fit together, naming both.
+        UserError: on numbers or choices that do not fit together, naming both.
     """
 
     vocab: int = 256
@@ -112,23 +75,36 @@ class DecoderConfig(ModelConfig):
     dropout: float = 0.0
     activation: Activation = GELU()
     norm: Norm = LayerNorm()
+    block: Block = PreNorm()
     positions: Positions = Learned()
-    kernel: Kernel = Fused()
+    window: int | None = None
+    cycle: tuple[Sight, ...] = ()
+    kernel: Kernel = Auto()
+    attention_scale: float | None = None
+    softcap: float | None = None
+    sinks: bool = False
+    qk_norm: bool = False
+    scale_embedding: bool = False
+    embedding_norm: bool = False
     tied: bool = True
     qkv_bias: bool = False
     bias: bool = False
     head_bias: bool = False
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "cycle", tuple(self.cycle))
         for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, int) and not isinstance(value, bool) and value < 1 and field.name != "dropout":
-                raise UserError(say("models.too_small", field=field.name, value=value, least=1))
+            if field.type in ("int", "int | None"):
+                _whole_number(field.name, getattr(self, field.name), optional=field.type != "int")
         if not 0 <= self.dropout < 1:
             raise UserError(say("models.not_probability", field="dropout", value=self.dropout))
+        for name in ("attention_scale", "softcap"):
+            if getattr(self, name) is not None:
+                positive(name, getattr(self, name))
         if self.head_width is None:
             _must_divide("width", self.width, "heads", self.heads)
         _must_divide("heads", self.heads, "kv_heads", self.key_value_heads)
+        self._must_go_together()
 
     @property
     def key_value_heads(self) -> int:
@@ -144,6 +120,55 @@ class DecoderConfig(ModelConfig):
     def hidden(self) -> int:
         """The feed-forward width, F."""
         return 4 * self.width if self.feedforward_width is None else self.feedforward_width
+
+    @property
+    def sights(self) -> tuple[Sight, ...]:
+        """How each block looks, one a block."""
+        cycle = self.cycle or (Sight(window=self.window),)
+        return tuple(cycle[index % len(cycle)] for index in range(self.layers))
+
+    def positions_of(self, sight: Sight) -> Positions:
+        """How blocks that look like `sight` know order inside attention."""
+        return self.positions if sight.positions is None else sight.positions
+
+    def _must_go_together(self) -> None:
+        """Raise a UserError on two choices of which each is legal and both are not."""
+        clashes = (
+            (
+                isinstance(self.kernel, Fused) and self.softcap is not None,
+                "kernel Fused",
+                "softcap",
+                "kernel Visible or Auto",
+            ),
+            (isinstance(self.kernel, Fused) and self.sinks, "kernel Fused", "sinks", "kernel Visible or Auto"),
+            (self.softcap is not None and self.sinks, "softcap", "sinks", "one of them"),
+            (self.window is not None and self.cycle != (), "window", "cycle", "the window inside the cycle"),
+            (
+                any(sight.positions is not None for sight in self.cycle) and not isinstance(self.positions, Rotary),
+                f"positions {type(self.positions).__name__}",
+                "positions inside the cycle",
+                "positions Rotary",
+            ),
+        )
+        for clash, first, second, instead in clashes:
+            if clash:
+                raise UserError(say("models.clash", first=first, second=second, instead=instead))
+        for sight in self.sights:
+            positions = self.positions_of(sight)
+            if isinstance(positions, Rotary) and positions.turned(self.width_of_head) < 2:
+                raise UserError(say("models.nothing_turned", fraction=positions.fraction, width=self.width_of_head))
+        if self.width % 2 and isinstance(self.positions, Sinusoidal):
+            raise UserError(say("models.out_of_range", field="width", value=self.width, wanted="even (Sinusoidal)"))
+
+
+def _whole_number(name: str, value: object, *, optional: bool) -> None:
+    """Raise a UserError unless `value` is a whole number of at least 1, or None where that is allowed."""
+    if value is None and optional:
+        return
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise UserError(say("models.wrong_type", name="DecoderConfig", field=name, value=value, wanted="int"))
+    if value < 1:
+        raise UserError(say("models.too_small", field=name, value=value, least=1))
 
 
 def _must_divide(larger: str, larger_value: int, smaller: str, smaller_value: int) -> None:

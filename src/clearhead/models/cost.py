@@ -4,22 +4,41 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from clearhead.models.config import DecoderConfig, LayerNorm
+from clearhead.models import choices
+from clearhead.models.config import DecoderConfig
 
 
 def parameters(config: DecoderConfig) -> dict[str, int]:
     """Trained numbers by part; a tied head counts only what it has beyond the embedding. The sum is the model's."""
     width, hidden, qkv = config.width, config.hidden, _qkv(config)
     mixed = config.heads * config.width_of_head
-    norm = width * (2 if isinstance(config.norm, LayerNorm) and config.norm.bias else 1)
+    matrices = 3 if isinstance(config.activation, choices.Gated) else 2
+    biases = (matrices - 1) * hidden + width
     return {
         "embedding": config.vocab * width,
-        "positions": config.context * width,
-        "attention": config.layers * (width * qkv + qkv * config.qkv_bias + mixed * width + width * config.bias),
-        "feedforward": config.layers * (2 * width * hidden + (hidden + width) * config.bias),
-        "norms": norm * (2 * config.layers + 1),
+        "positions": config.context * width * isinstance(config.positions, choices.Learned),
+        "attention": config.layers
+        * (width * qkv + qkv * config.qkv_bias + mixed * width + width * config.bias + config.heads * config.sinks),
+        "feedforward": config.layers * (matrices * width * hidden + biases * config.bias),
+        "norms": _norms(config),
         "head": config.vocab * width * (not config.tied) + config.vocab * config.head_bias,
     }
+
+
+def _norms(config: DecoderConfig) -> int:
+    """Trained numbers of all norms: of the blocks, before the head, of the embedding, of queries and keys."""
+    each = 2 if isinstance(config.norm, choices.LayerNorm) and config.norm.bias else 1
+    match config.block:
+        case choices.AroundNorm():
+            of_width = 4 * config.layers + 1
+        case choices.PostNorm():
+            of_width = 2 * config.layers
+        case choices.Parallel(shared=True):
+            of_width = config.layers + 1
+        case _:
+            of_width = 2 * config.layers + 1
+    of_head = 2 * config.layers * config.qk_norm
+    return each * ((of_width + config.embedding_norm) * config.width + of_head * config.width_of_head)
 
 
 def flops_per_token(config: DecoderConfig, length: int | None = None) -> dict[str, int]:
@@ -31,13 +50,14 @@ def flops_per_token(config: DecoderConfig, length: int | None = None) -> dict[st
     Source: Kaplan et al. 2020 §2.1 (arXiv:2001.08361).
     """
     keys = config.context if length is None else length
+    matrices = 3 if isinstance(config.activation, choices.Gated) else 2
     mixed = config.heads * config.width_of_head
     return {
         "qkv": config.layers * 2 * config.width * _qkv(config),
         "scores": config.layers * 2 * keys * mixed,
         "mixing": config.layers * 2 * keys * mixed,
         "output": config.layers * 2 * mixed * config.width,
-        "feedforward": config.layers * 4 * config.width * config.hidden,
+        "feedforward": config.layers * 2 * matrices * config.width * config.hidden,
         "head": 2 * config.width * config.vocab,
     }
 
@@ -72,10 +92,36 @@ def training_memory(config: DecoderConfig, batch: int, *, bytes_each: int = 4) -
     return Memory(total, total, 2 * total, batch * config.context * each * bytes_each)
 
 
-def generation_memory(config: DecoderConfig, *, bytes_each: int = 4) -> int:
-    """Bytes that generation needs at a full context: weights, the widest tensor of a block, and the logits."""
-    widest = max(config.hidden, _qkv(config), config.vocab)
-    return bytes_each * (sum(parameters(config).values()) + config.context * (widest + 2 * config.width))
+def cache_elements(config: DecoderConfig, batch: int, keys: int) -> int:
+    """Numbers in a KV cache: 2 · L · B · S · K · d, keys and values of every block.
+
+    Source: transformer-notes §16.
+    """
+    return 2 * config.layers * batch * keys * config.key_value_heads * config.width_of_head
+
+
+@dataclass(frozen=True)
+class GenerationMemory:
+    """Bytes."""
+
+    weights: int
+    cache: int
+    activations: int
+
+    @property
+    def total(self) -> int:
+        """All three together."""
+        return self.weights + self.cache + self.activations
+
+
+def generation_memory(config: DecoderConfig, *, bytes_each: int = 4) -> GenerationMemory:
+    """Bytes that one text needs at a full context: weights, KV cache, and the widest tensors of its prefill."""
+    widest = max(config.hidden, _qkv(config), config.vocab) + 2 * config.width
+    return GenerationMemory(
+        bytes_each * sum(parameters(config).values()),
+        bytes_each * cache_elements(config, 1, config.context),
+        bytes_each * config.context * widest,
+    )
 
 
 def _qkv(config: DecoderConfig) -> int:

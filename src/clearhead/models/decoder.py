@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from torch import Tensor, nn
 
-from clearhead.layers.embedding import LearnedPositions, TokenEmbedding
+from clearhead.layers.embedding import TokenEmbedding
+from clearhead.layers.look import Look
+from clearhead.layers.store import NO_STORE, Places, Store
 from clearhead.messages import UserError, say
-from clearhead.ops.masks import EVERYTHING, Mask, causal
+from clearhead.ops.masks import EVERYTHING, Mask
 from clearhead.ops.tap import NO_TAP, Tap
 
 
@@ -17,11 +21,13 @@ class Decoder(nn.Module):
 
     Args:
         embedding: E, ids to vectors.
-        positions: P, a vector for each position.
+        positions: adds P; or nothing, where order is known inside attention.
         blocks: L blocks.
-        norm: before the head.
+        looks: how each block looks at positions, one a block.
+        norm: before the head; the identity for post-norm blocks.
         head: features to logits over the vocabulary.
         context: the most positions a forward takes.
+        embedding_norm: of the sum E + P; identity if None.
         dropout: probability, in training, of dropping a feature of the sum E + P.
 
     Names for a tap: `embedding`, `positions`, `input`, `blocks.0.*` ..., `norm`, `logits`.
@@ -32,37 +38,55 @@ class Decoder(nn.Module):
     def __init__(
         self,
         embedding: TokenEmbedding,
-        positions: LearnedPositions,
+        positions: nn.Module,
         blocks: nn.ModuleList,
+        *,
+        looks: Sequence[Look],
         norm: nn.Module,
         head: nn.Linear,
-        *,
         context: int,
+        embedding_norm: nn.Module | None = None,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
         self.embedding, self.positions = embedding, positions
-        self.blocks, self.norm, self.head = blocks, norm, head
-        self.dropout = nn.Dropout(dropout)
+        self.embedding_norm, self.dropout = embedding_norm or nn.Identity(), nn.Dropout(dropout)
+        self.blocks, self.looks, self.norm, self.head = blocks, tuple(looks), norm, head
         self.context = context
 
-    def forward(self, ids: Tensor, *, visible: Mask = EVERYTHING, tap: Tap = NO_TAP) -> Tensor:
+    def forward(
+        self,
+        ids: Tensor,
+        *,
+        visible: Mask = EVERYTHING,
+        real: Tensor | None = None,
+        positions: Tensor | None = None,
+        store: Store = NO_STORE,
+        tap: Tap = NO_TAP,
+    ) -> Tensor:
         """Token ids (B,T) -> logits (B,T,V); position t scores the token at t + 1.
 
         Args:
             ids: integers below V; T is at most the context.
-            visible: further limits beside causality, such as `Padding(real)`.
+            visible: further limits beside causality, such as `Documents(...)`.
+            real: (B,T) booleans, False for padding, on either side; positions count the real tokens of each row.
+            positions: (B,T) positions of the tokens, where they are not counted from the store (packed documents).
+            store: keys and values of the tokens before; it moves on by T.
             tap: sees, or replaces, the named tensors.
 
         Raises:
             UserError: if T exceeds the context or an id is outside the vocabulary, with both numbers.
         """
         length = fits(ids.shape[-1], self.context)
-        visible = causal(length) & visible
-        x = tap("embedding", self.embedding(ids)) + tap("positions", self.positions(range(length)))
-        x = tap("input", self.dropout(x))
-        for index, block in enumerate(self.blocks):
-            x = block(x, visible, tap=tap.within(f"blocks.{index}"))
+        places = store.places(length, real, ids.device)
+        places = places if positions is None else Places(positions, positions, EVERYTHING)
+        x = tap("embedding", self.embedding(ids))
+        x = tap("input", self.dropout(self.embedding_norm(self.positions(x, places.queries, tap=tap))))
+        seen = {look: look(places, visible, x) for look in dict.fromkeys(self.looks)}
+        for index, (block, look) in enumerate(zip(self.blocks, self.looks, strict=True)):
+            mask, rotate, bias = seen[look]
+            x = block(x, mask, rotate=rotate, bias=bias, store=store.layer(index), tap=tap.within(f"blocks.{index}"))
+        store.advance(length)
         return tap("logits", self.head(tap("norm", self.norm(x))))
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from torch import nn
 
 from clearhead.layers.attention import MultiHeadAttention
-from clearhead.layers.embedding import LearnedPositions
-from clearhead.layers.feedforward import FeedForward
+from clearhead.layers.feedforward import FeedForward, GatedFeedForward
+from clearhead.layers.positions import LearnedPositions
 from clearhead.models.decoder import Decoder
 
 STANDARD_DEVIATION = 0.02
@@ -33,5 +33,5 @@ def initialise(model: Decoder) -> None:
     for module in model.modules():
         if isinstance(module, MultiHeadAttention):
             nn.init.normal_(module.output.weight, std=narrow)
-        if isinstance(module, FeedForward):
+        if isinstance(module, FeedForward | GatedFeedForward):
             nn.init.normal_(module.down.weight, std=narrow)

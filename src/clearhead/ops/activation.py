@@ -27,5 +27,21 @@ def gelu_tanh(x: Tensor) -> Tensor:
     return 0.5 * x * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x.pow(3))))
 
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": relu, "gelu": gelu, "gelu_tanh": gelu_tanh}
-"""The definitions by the names that a configuration uses."""
+def relu_squared(x: Tensor) -> Tensor:
+    """max(x, 0)². Source: So et al. 2021 (arXiv:2109.08668)."""
+    return relu(x).square()
+
+
+def silu(x: Tensor) -> Tensor:
+    """SiLU, or swish: x σ(x) = x / (1 + exp(-x)). SwiGLU gates with it. Source: Hendrycks and Gimpel 2016."""
+    return x / (1.0 + torch.exp(-x))
+
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": relu,
+    "relu_squared": relu_squared,
+    "gelu": gelu,
+    "gelu_tanh": gelu_tanh,
+    "silu": silu,
+}
+"""The definitions by name."""

@@ -68,13 +68,21 @@ def attend_visible(
 
     Shapes, arguments and result are those of `Attend`. Softmax runs in the wider of float32 and the input's type.
     """
-    scale = q.shape[-1] ** -0.5 if scale is None else scale
-    k, v = (repeat_heads(x, q.shape[-3]) for x in (k, v))
-    scores = q @ k.transpose(-2, -1) * scale
+    scores = scaled_scores(q, k, scale)
     scores = tap("scores", scores if bias is None else scores + bias)
     weights = softmax(scores.masked_fill(~visible.matrix(q.device), -torch.inf))
-    weights = F.dropout(tap("weights", weights), dropout)
-    return weights.to(v.dtype) @ v
+    return mix(tap("weights", weights), v, dropout)
+
+
+def scaled_scores(q: Tensor, k: Tensor, scale: float | None = None) -> Tensor:
+    """q kᵀ · scale, 1/√d if not given: (B,H,T,d), (B,K,S,d) -> (B,H,T,S)."""
+    scale = q.shape[-1] ** -0.5 if scale is None else scale
+    return q @ repeat_heads(k, q.shape[-3]).transpose(-2, -1) * scale
+
+
+def mix(weights: Tensor, v: Tensor, dropout: float = 0.0) -> Tensor:
+    """Σ_s weights[t,s] v[s], after dropout of the weights: (B,H,T,S), (B,K,S,d_v) -> (B,H,T,d_v)."""
+    return F.dropout(weights, dropout).to(v.dtype) @ repeat_heads(v, weights.shape[-3])
 
 
 def attend_fused(
@@ -125,5 +133,5 @@ def _allows_all(visible: Mask) -> bool:
         isinstance(visible, Causal)
         and isinstance(visible.queries, range)
         and isinstance(visible.keys, range)
-        and visible.keys[-1] <= visible.queries[0]
+        and visible.keys.stop - 1 <= visible.queries.start
     )

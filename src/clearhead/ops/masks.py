@@ -59,9 +59,80 @@ class Causal(Mask):
     queries: Positions
     keys: Positions
 
+    @property
+    def contiguous(self) -> bool:
+        """Whether all positions are ranges, so that what the mask means is known without looking at a device."""
+        return isinstance(self.queries, range) and isinstance(self.keys, range)
+
     def matrix(self, device: torch.device | None = None) -> Tensor:
         """(T,S) for ranges, (B,1,T,S) for positions per row: key <= query."""
         return _column(self.keys, device, -2) <= _column(self.queries, device, -1)
+
+
+@dataclass(frozen=True)
+class Window(Mask):
+    """A query looks at the keys of the last `width` positions, its own included: query - width < key.
+
+    It limits the past alone; `causal(T, S) & Window(...)` is the sliding window of a decoder.
+
+    Args:
+        width: W, at least 1; exactly W keys where there are as many.
+        queries: positions of the T queries.
+        keys: positions of the S keys.
+
+    Source: Beltagy et al. 2020 (arXiv:2004.05150); Jiang et al. 2023 (arXiv:2310.06825).
+    """
+
+    width: int
+    queries: Positions
+    keys: Positions
+
+    def __post_init__(self) -> None:
+        if self.width < 1:
+            raise ValueError(f"a window of {self.width} keys shows nothing; it must be at least 1")
+
+    def matrix(self, device: torch.device | None = None) -> Tensor:
+        """(T,S) for ranges, (B,1,T,S) for positions per row: key > query - width."""
+        return _column(self.keys, device, -2) > _column(self.queries, device, -1) - self.width
+
+
+@dataclass(frozen=True)
+class Prefix(Mask):
+    """Keys of the first `length` positions are seen by all; beyond them a query looks at itself and before.
+
+    Args:
+        length: of the prefix, the same for every row.
+        queries: positions of the T queries.
+        keys: positions of the S keys.
+
+    Source: Raffel et al. 2020 §3.2.1 (arXiv:1910.10683), "causal with prefix".
+    """
+
+    length: int
+    queries: Positions
+    keys: Positions
+
+    def matrix(self, device: torch.device | None = None) -> Tensor:
+        """(T,S) for ranges, (B,1,T,S) for positions per row: key < length, or key <= query."""
+        keys = _column(self.keys, device, -2)
+        return (keys < self.length) | (keys <= _column(self.queries, device, -1))
+
+
+@dataclass(frozen=True, eq=False)
+class Documents(Mask):
+    """A query looks at keys of its own document; several documents share a row (packing).
+
+    Args:
+        queries: (B,T) the number of each query's document.
+        keys: (B,S) the number of each key's document.
+    """
+
+    queries: Tensor
+    keys: Tensor
+
+    def matrix(self, device: torch.device | None = None) -> Tensor:
+        """(B,1,T,S): equal numbers."""
+        return (self.queries[:, None, :, None] == self.keys[:, None, None, :]).to(device)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +194,18 @@ def causal(queries: int, keys: int | None = None) -> Causal:
     if keys < queries:
         raise ValueError(f"{queries} queries cannot be the last positions of {keys} keys")
     return Causal(range(keys - queries, keys), range(keys))
+
+
+def document_positions(documents: Tensor) -> Tensor:
+    """Positions that begin at 0 in each document: (B,T) -> (B,T).
+
+    Args:
+        documents: the number of each token's document, (B,T); tokens of a document stand together.
+    """
+    steps = torch.arange(documents.shape[-1], device=documents.device).expand_as(documents)
+    begins = torch.ones_like(documents, dtype=torch.bool)
+    begins[:, 1:] = documents[:, 1:] != documents[:, :-1]
+    return steps - steps.where(begins, 0).cummax(-1).values
 
 
 def _column(positions: Positions, device: torch.device | None, axis: int) -> Tensor:

@@ -11,7 +11,7 @@ def at_least_float32(dtype: torch.dtype) -> torch.dtype:
     return torch.promote_types(dtype, torch.float32)
 
 
-def softmax(scores: Tensor, dim: int = -1) -> Tensor:
+def softmax(scores: Tensor, dim: int = -1, sink: Tensor | None = None) -> Tensor:
     """Softmax with its max-shift: exp(x - max x) / Σ exp(x - max x) along `dim`.
 
     Subtracting the maximum changes nothing in exact arithmetic (numerator and denominator share the factor
@@ -21,6 +21,8 @@ def softmax(scores: Tensor, dim: int = -1) -> Tensor:
     Args:
         scores: any shape and floating type; -inf marks what is not allowed.
         dim: the axis that sums to 1; in attention the last, the keys.
+        sink: a score that takes part in the sum and gets no weight, of size 1 along `dim`; weights then sum to less
+            than 1 (attention sinks; a sink of 0 is "off-by-one" softmax).
 
     Returns:
         The weights, of the same shape, in the wider of float32 and the type of `scores`.
@@ -30,7 +32,9 @@ def softmax(scores: Tensor, dim: int = -1) -> Tensor:
     scores = scores.to(at_least_float32(scores.dtype))
     # The shift is a constant for the gradient; where a row is all -inf, 0 avoids -inf - -inf = NaN.
     shift = scores.detach().amax(dim, keepdim=True)
+    shift = shift if sink is None else torch.maximum(shift, sink.detach())
     shift = shift.masked_fill(shift == -torch.inf, 0.0)
     exponentials = torch.exp(scores - shift)
     total = exponentials.sum(dim, keepdim=True)
+    total = total if sink is None else total + torch.exp(sink - shift)
     return exponentials / total.masked_fill(total == 0, 1.0)

@@ -75,18 +75,28 @@ def fit(
     for step in range(first, steps):
         began = time.perf_counter()
         batch = batches(step).to(device)
-        model.train()
+        if not model.training:
+            model.train()
         optimizer.zero_grad(set_to_none=True)
         with torch.autocast(device.type, dtype=autocast, enabled=autocast is not None):
             total, count = loss(model, batch)
         mean = total / count
         mean.backward()  # type: ignore[no-untyped-call]
-        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), clip if clip is not None else torch.inf)
+        norm = _clipped(model, clip)
         lr = schedule(step)
         for group in optimizer.param_groups:
             group["lr"] = lr
         optimizer.step()
-        yield Update(step + 1, mean.item(), lr, norm.item(), int(count.item()), time.perf_counter() - began)
+        yield Update(step + 1, mean.item(), lr, norm, int(count.item()), time.perf_counter() - began)
+
+
+def _clipped(model: nn.Module, clip: float | None) -> float:
+    """Scale the gradients down to the norm `clip` if it is larger, and return the norm they had."""
+    gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
+    norm = torch.nn.utils.get_total_norm(gradients)
+    if clip is not None and norm.item() > clip:
+        torch.nn.utils.clip_grads_with_norm_(model.parameters(), clip, norm)
+    return norm.item()
 
 
 @contextmanager

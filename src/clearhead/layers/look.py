@@ -1,0 +1,122 @@
+"""How a block looks at positions: whom it may see, how q and k are turned, what is added to the scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from clearhead.layers.store import Places
+from clearhead.ops.masks import Allowed, Causal, Mask, Positions, Window
+from clearhead.ops.positions import alibi_bias, alibi_slopes
+from clearhead.ops.rotary import Rotate, rotary_frequencies, rotation, unrotated
+
+Turn = Callable[[Positions, torch.dtype, torch.device], Rotate]
+"""From positions, and the type and device of the vectors, to how they are turned."""
+
+Bias = Callable[[Places, torch.dtype, torch.device], Tensor | None]
+"""From places, and the type and device of the scores, to what is added to them."""
+
+
+class Seen(NamedTuple):
+    """What a block needs to know of the positions of one forward."""
+
+    visible: Mask
+    rotate: Rotate
+    bias: Tensor | None
+
+
+def no_turn(positions: Positions, dtype: torch.dtype, device: torch.device) -> Rotate:
+    """Nothing is turned."""
+    return unrotated
+
+
+def no_bias(places: Places, dtype: torch.dtype, device: torch.device) -> None:
+    """Nothing is added."""
+
+
+@dataclass(frozen=True)
+class RotaryTurn:
+    """Rotary positions.
+
+    Args:
+        turned: how many features of a head are turned, even.
+        theta: the base of the frequencies.
+        scaled: stretches the frequencies for longer contexts.
+        interleaved: pairs (2i, 2i+1) in place of (i, i + n/2).
+        attention_factor: multiplies cos and sin.
+    """
+
+    turned: int
+    theta: float
+    scaled: Callable[[Tensor], Tensor]
+    interleaved: bool = False
+    attention_factor: float = 1.0
+
+    def __call__(self, positions: Positions, dtype: torch.dtype, device: torch.device) -> Rotate:
+        """The turn of these positions, computed in the wider of float32 and `dtype`."""
+        frequencies = self.scaled(rotary_frequencies(self.turned, self.theta, device))
+        return rotation(
+            positions, frequencies, dtype, interleaved=self.interleaved, attention_factor=self.attention_factor
+        )
+
+
+@dataclass(frozen=True)
+class Alibi:
+    """ALiBi's bias, -m_h · distance.
+
+    Args:
+        heads: H.
+    """
+
+    heads: int
+
+    def __call__(self, places: Places, dtype: torch.dtype, device: torch.device) -> Tensor:
+        """(H,T,S), or (B,H,T,S) for positions per row."""
+        queries, keys = (_as_tensor(positions, device) for positions in (places.queries, places.keys))
+        return alibi_bias(alibi_slopes(self.heads).to(device, dtype), queries, keys)
+
+
+@dataclass(frozen=True)
+class Look:
+    """How the blocks of one kind look at positions. Blocks that look alike share one, and its work is done once.
+
+    Args:
+        window: W, how many keys a query sees at most, itself included; None for all.
+        turn: how q and k are turned.
+        bias: what is added to the scores.
+    """
+
+    window: int | None = None
+    turn: Turn = no_turn
+    bias: Bias = no_bias
+
+    def __call__(self, places: Places, visible: Mask, x: Tensor) -> Seen:
+        """What the places of this forward mean for a block.
+
+        Args:
+            places: where the tokens stand.
+            visible: further limits, from the caller.
+            x: the input of the blocks, for its type and device.
+        """
+        mask: Mask = Causal(places.queries, places.keys)
+        if self.window is not None and not _fits(places.keys, self.window):
+            mask = mask & Window(self.window, places.queries, places.keys)
+        mask = mask & places.visible & visible
+        # Only a bare causal mask may become a kernel's shortcut; any other becomes its matrix here, once for all blocks.
+        settled = mask if isinstance(mask, Causal) and mask.contiguous else Allowed(mask.matrix(x.device))
+        return Seen(settled, self.turn(places.queries, x.dtype, x.device), self.bias(places, x.dtype, x.device))
+
+
+def _fits(keys: Positions, window: int) -> bool:
+    """Whether all keys lie within one window, known without looking at a device."""
+    return isinstance(keys, range) and len(keys) <= window
+
+
+def _as_tensor(positions: Positions, device: torch.device) -> Tensor:
+    if isinstance(positions, range):
+        return torch.arange(positions.start, positions.stop, device=device)
+    return positions

@@ -1,0 +1,69 @@
+"""The mask conventions of others, each by name, from and to a bool matrix where True = may look.
+
+Conventions differ in what True means and in shape; a mask of the wrong one has a legal shape and the opposite effect.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from clearhead.ops.masks import EVERYTHING, Allowed, Mask
+
+
+def to_sdpa(mask: Mask) -> Tensor:
+    """For `torch.nn.functional.scaled_dot_product_attention(attn_mask=)`: bool, True = may look, as here."""
+    return mask.matrix()
+
+
+def from_sdpa(attn_mask: Tensor) -> Mask:
+    """From `attn_mask` of scaled_dot_product_attention: bool (True = may look) or additive floats."""
+    return Allowed(attn_mask) if attn_mask.dtype == torch.bool else from_additive(attn_mask)
+
+
+def to_multihead(mask: Mask) -> Tensor:
+    """For `torch.nn.MultiheadAttention(attn_mask=)` of one mask for all: bool (T,S), True = must NOT look.
+
+    Raises:
+        ValueError: if rows of the batch differ; repeat such a mask per head yourself, (B·H,T,S).
+    """
+    matrix = mask.matrix()
+    while matrix.dim() > 2:
+        if matrix.shape[0] != 1:
+            raise ValueError(f"rows differ, shape {tuple(matrix.shape)}; attn_mask of one mask for all is (T,S)")
+        matrix = matrix[0]
+    return ~matrix
+
+
+def from_multihead(attn_mask: Tensor | None = None, key_padding_mask: Tensor | None = None) -> Mask:
+    """From the masks of nn.MultiheadAttention, (T,S) and (B,S): bool, True = must NOT look; floats are additive."""
+    mask: Mask = EVERYTHING
+    if attn_mask is not None:
+        mask = mask & (Allowed(~attn_mask) if attn_mask.dtype == torch.bool else from_additive(attn_mask))
+    if key_padding_mask is not None:
+        keys = key_padding_mask[:, None, None, :]
+        mask = mask & (Allowed(~keys) if keys.dtype == torch.bool else from_additive(keys))
+    return mask
+
+
+def to_key_padding(real: Tensor) -> Tensor:
+    """For nn.MultiheadAttention's `key_padding_mask` from real tokens (B,S): bool, True = padding."""
+    return ~real
+
+
+def to_additive(mask: Mask, dtype: torch.dtype = torch.float32) -> Tensor:
+    """As numbers to add to the scores: 0 where a query may look, -∞ where it must not."""
+    matrix = mask.matrix()
+    return torch.zeros(matrix.shape, dtype=dtype, device=matrix.device).masked_fill(~matrix, -torch.inf)
+
+
+def from_additive(scores: Tensor) -> Mask:
+    """From numbers that are added to scores; -∞ and the type's lowest number hide a key, 0 shows it.
+
+    Raises:
+        ValueError: if another number occurs: that is a bias, not a mask.
+    """
+    hidden = scores <= torch.finfo(scores.dtype).min
+    if not bool((hidden | (scores == 0)).all()):
+        raise ValueError("an additive mask holds 0 and -inf (or the type's lowest number) alone; pass a bias as `bias`")
+    return Allowed(~hidden)
