@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from jsonargparse import ArgumentParser
@@ -12,36 +13,61 @@ from clearhead.cli.options import instantiate, parse, parser
 from clearhead.messages import UserError, say
 from clearhead.models.config import DecoderConfig, ModelConfig
 from clearhead.models.cost import flops_per_token, generation_memory, parameters, training_memory
+from clearhead.models.explain import explain
+from clearhead.models.presets import PRESETS
 
 
 def options() -> ArgumentParser:
     """The flags of `clearhead info`."""
     made = parser("info")
-    made.add_argument("run", nargs="?", default=None, help="run directory; none for a model described by --model")
+    made.add_argument(
+        "run", nargs="?", default=None, help=f"run directory, checkpoint or preset ({', '.join(PRESETS)})"
+    )
     made.add_argument("--model", type=ModelConfig, default=None, help="sizes and parts of a model that is not built")
     made.add_argument("--batch", type=int, default=12, help="windows an update learns from, for the memory of training")
+    made.add_argument("--explain", type=str, nargs=2, default=None, help="say in words how two models differ")
     made.add_argument("--json", action="store_true", help="print one JSON object")
     return made
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Print parameters, operations a token and memory, split by part."""
+    """Print parameters, operations a token and memory, split by part; or how two models differ."""
     made = options()
     asked = instantiate(made, parse(made, arguments))
-    config = asked.model or DecoderConfig()
-    if asked.run is not None:
-        from pathlib import Path  # noqa: PLC0415
-
-        from clearhead.formats.run import read_run  # noqa: PLC0415 - loads torch
-
-        config = read_run(Path(asked.run)).model
-    if not isinstance(config, DecoderConfig):
-        raise UserError(say("formats.not_a_decoder", path=asked.run or type(config).__name__))
+    if asked.run is not None and asked.model is not None:
+        raise UserError(say("cli.info.two_models", run=asked.run))
     if asked.batch < 1:
         raise UserError(say("training.setting", name="batch", value=asked.batch, wanted="≥ 1"))
+    if asked.explain is not None:
+        return _explain(*asked.explain, as_json=asked.json)
+    config = asked.model or DecoderConfig() if asked.run is None else _config(asked.run)
+    if not isinstance(config, DecoderConfig):
+        raise UserError(say("formats.not_a_decoder", path=type(config).__name__))
     facts = _facts(config, asked.batch)
     print(json.dumps(facts, ensure_ascii=False) if asked.json else _table(config, asked.batch, facts))
     return 0
+
+
+def _explain(first: str, second: str, *, as_json: bool) -> int:
+    lines = explain(_config(first), _config(second))
+    print(
+        json.dumps({"first": first, "second": second, "differences": lines}, ensure_ascii=False)
+        if as_json
+        else "\n".join(lines)
+    )
+    return 0
+
+
+def _config(name: str) -> DecoderConfig:
+    """The configuration of a preset, a run directory or one of its checkpoints."""
+    if name in PRESETS and not Path(name).exists():
+        return PRESETS[name]
+    from clearhead.formats.run import find_run  # noqa: PLC0415 - loads torch
+
+    config = find_run(Path(name))[0].model
+    if not isinstance(config, DecoderConfig):
+        raise UserError(say("formats.not_a_decoder", path=name))
+    return config
 
 
 def _facts(config: DecoderConfig, batch: int) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from clearhead.formats.run import read_run
+from clearhead.formats.run import find_run
 from clearhead.formats.weights import fill, read_tensors
 from clearhead.messages import UserError, say
 from clearhead.models.build import build
@@ -40,11 +40,10 @@ def load(model: str | Path, *, dtype: str = "float32", device: str = "auto") -> 
     """
     place, number_type = pick_device(device), pick_dtype(dtype)
     path = Path(model)
-    is_checkpoint = path.parent.name == "checkpoints" and (path / "model.safetensors").exists()
-    run = read_run(path.parent.parent if is_checkpoint else path)
+    run, checkpoint = find_run(path)
     if not isinstance(run.model, DecoderConfig):
         raise UserError(say("formats.not_a_decoder", path=path))
-    source = path if is_checkpoint else run.best().path
+    source = checkpoint or run.best().path
     if run.tokenizer.size != run.model.vocab:
         raise UserError(say("formats.vocab", path=path, tokenizer=run.tokenizer.size, model=run.model.vocab))
     built = build(run.model, seed=0)

@@ -119,6 +119,16 @@ def read_run(path: Path) -> Run:
     return Run(path, model, tokenizer_from_dict(read_json(path / "tokenizer.json")), details)
 
 
+def find_run(path: Path) -> tuple[Run, Path | None]:
+    """The run that `path` names, and the checkpoint folder if it names one of those.
+
+    Raises:
+        UserError: as `read_run`.
+    """
+    is_checkpoint = path.parent.name == "checkpoints" and (path / "model.safetensors").exists()
+    return (read_run(path.parent.parent), path) if is_checkpoint else (read_run(path), None)
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object.
 
@@ -140,4 +150,4 @@ def _checkpoint(folder: Path) -> Checkpoint:
     return Checkpoint(folder, int(folder.name), loss if isinstance(loss, int | float) and math.isfinite(loss) else None)
 
 
-__all__ = ["FORMAT_VERSION", "Checkpoint", "Run", "create_run", "new_folder", "read_json", "read_run"]
+__all__ = ["FORMAT_VERSION", "Checkpoint", "Run", "create_run", "find_run", "new_folder", "read_json", "read_run"]

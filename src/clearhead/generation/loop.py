@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
 from clearhead.generation.sampling import SamplingSettings, probabilities
+from clearhead.generation.stores import Cache, GrowingStore
 from clearhead.messages import UserError, say
 from clearhead.models.decoder import Decoder
 
@@ -20,29 +22,47 @@ class Step(NamedTuple):
     """Log of the probability that the settings gave this token (nats)."""
 
 
-def decode(model: Decoder, prompt: Sequence[int], settings: SamplingSettings, *, seed: int) -> Iterator[Step]:
+def decode(
+    model: Decoder,
+    prompt: Sequence[int],
+    settings: SamplingSettings,
+    *,
+    seed: int,
+    new_store: Callable[[Decoder], Cache] = GrowingStore,
+) -> Iterator[Step]:
     """Generate token after token, without end; the caller stops asking.
 
-    Past the model's context the oldest tokens fall out, and the last `context` tokens are read anew at every step.
+    Up to the model's context every token is read once and its keys and values are kept. Past it the oldest tokens fall
+    out, every position changes with that, and the last `context` tokens are read anew at each step.
 
     Args:
         model: in evaluation mode.
         prompt: at least one token id.
         settings: how to choose.
         seed: of the draws; the same seed gives the same tokens on the same machine.
+        new_store: makes the cache; `FixedStore` for a compiled model, whose shapes must not change.
 
     Raises:
         UserError: if the model's logits are not numbers.
     """
-    device = next(model.parameters()).device
     generator = torch.Generator().manual_seed(seed % 2**64)
-    ids = list(prompt)
+    ids, store = list(prompt), new_store(model)
     while True:
         with torch.inference_mode():
-            logits = model(torch.tensor([ids[-model.context :]], device=device))[0, -1]
+            logits = _next_logits(model, ids, store)
             chances = probabilities(logits, settings).cpu()
         if not logits.amax().isfinite():
             raise UserError(say("generation.not_a_number"))
         drawn = int(torch.multinomial(chances, 1, generator=generator))
         ids.append(drawn)
         yield Step(drawn, float(chances[drawn].log()))
+
+
+def _next_logits(model: Decoder, ids: Sequence[int], store: Cache) -> Tensor:
+    """Logits (V) of the token after `ids`; only what the store has not kept yet is read, while the context lasts."""
+    device = next(model.parameters()).device
+    if len(ids) <= store.context:
+        logits: Tensor = model(torch.tensor([ids[store.length :]], device=device), store=store)
+    else:
+        logits = model(torch.tensor([ids[-model.context :]], device=device))
+    return logits[0, -1]

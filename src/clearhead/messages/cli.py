@@ -78,6 +78,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "cli.check.target": ("{source}, in float64:", "{source}，以 float64 计算："),
     "cli.check.right": ("right", "正确"),
     "cli.check.wrong": ("WRONG", "错误"),
+    "cli.info.two_models": (
+        "give {run} or --model, not both: a run has its model already",
+        "{run} 与 --model 只能给一个：一次训练已有自己的模型",
+    ),
     "cli.info.model": (
         "{layers} blocks, {heads} heads ({kv_heads} key/value), width {width}, context {context}, vocabulary {vocab}",
         "{layers} 个块，{heads} 个头（键/值头 {kv_heads} 个），宽度 {width}，上下文 {context}，词表 {vocab}",

@@ -37,6 +37,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "Rotary with fraction {fraction} turns no pair of a head width of {width}; give a larger fraction or heads of width 2 or more",
         "fraction 为 {fraction} 的 Rotary 在宽度为 {width} 的头里一对特征也不旋转；请增大 fraction，或使头宽不小于 2",
     ),
+    "models.no_preset": (
+        "there is no preset {name}; there are {known}",
+        "没有名为 {name} 的预设；可选 {known}",
+    ),
     "models.unknown_type": (
         "there is no {kind} called {name}; there are {known}",
         "没有名为 {name} 的 {kind}；可选 {known}",

@@ -3,11 +3,12 @@
 A test holds the two languages to the same fields and every key to being used.
 """
 
-from clearhead.messages import checking, cli, formats, generation, models, text, training
+from clearhead.messages import checking, cli, explain, formats, generation, models, text, training
 
 MESSAGES: dict[str, tuple[str, str]] = {
     **text.MESSAGES,
     **models.MESSAGES,
+    **explain.MESSAGES,
     **formats.MESSAGES,
     **generation.MESSAGES,
     **training.MESSAGES,

@@ -41,7 +41,8 @@ class DecoderConfig(ModelConfig):
         head_width: d, features of a head; width / heads if not given.
         feedforward_width: F, features inside the feed-forward part; 4 * width if not given.
         context: the most positions a forward takes.
-        dropout: probability of dropping, in training, attention weights and the outputs of both branches.
+        dropout: probability of dropping, in training, attention weights, the outputs of both branches, and features
+            of the embedded input.
         activation: the feed-forward's non-linearity, and whether it gates.
         norm: the normalisation.
         block: where the norms stand, and in which order the branches run.

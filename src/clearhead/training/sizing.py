@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from clearhead.models.choices import Rotary
 from clearhead.models.config import DecoderConfig
 
 CORPUS_SECONDS = 70.0
@@ -26,11 +27,13 @@ class Size:
     batch: int
 
     def config(self) -> DecoderConfig:
-        """A decoder of this size; the vocabulary is still to come."""
-        return DecoderConfig(layers=self.layers, heads=self.heads, width=self.width, context=self.context)
+        """A decoder of this size; the vocabulary is still to come. Rotary positions learn soonest (docs/log.md)."""
+        return DecoderConfig(
+            layers=self.layers, heads=self.heads, width=self.width, context=self.context, positions=Rotary()
+        )
 
 
-SMALL = Size(layers=4, heads=4, width=128, context=128, batch=12)
+SMALL = Size(layers=4, heads=4, width=128, context=128, batch=6)
 LARGE = Size(layers=4, heads=6, width=192, context=128, batch=16)
 LARGE_FROM = 300_000
 """Characters of text from which the larger model pays."""
