@@ -1,6 +1,6 @@
 """Training speed beside nanoGPT's own model, in the same process, in turn.
 
-    python bench/train_speed.py path/to/nanoGPT/model.py
+    python -m bench.train_speed path/to/nanoGPT/model.py
 
 Both models have nanoGPT's CPU recipe (4 blocks, 4 heads, width 128, context 64, batch 12, float32, eager, dropout 0), see the
 same windows and are updated as each would be: nanoGPT by the calls of its train.py, clearhead by `fit`. They alternate; the
@@ -10,15 +10,14 @@ medians of tokens/s are compared, and clearhead's time outside forward, backward
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import statistics
 import time
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import torch
 
+from bench.peers import definitions
 from clearhead.models.build import build
 from clearhead.models.config import DecoderConfig
 from clearhead.training.batches import Windows
@@ -30,24 +29,11 @@ CONFIG = DecoderConfig(vocab=65, layers=4, heads=4, width=128, context=64)
 BATCH, UPDATES = 12, 60
 
 
-def module_from(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("peer_model", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    # Its dataclass looks itself up among the imported modules.
-    import sys  # noqa: PLC0415
-
-    sys.modules["peer_model"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 class Peer:
     """nanoGPT's model, updated as its train.py does on a CPU without compilation."""
 
     def __init__(self, path: Path, windows: Windows) -> None:
-        peer = module_from(path)
+        peer = definitions(path)
         self.model = peer.GPT(
             peer.GPTConfig(
                 block_size=CONFIG.context,

@@ -36,7 +36,5 @@ def _table(facts: dict[str, Any]) -> str:
     rows = [(name, value) for name, value in facts.items() if name != "parity"]
     parity = facts["parity"]
     verdict = say("cli.doctor.right" if parity["ok"] else "cli.doctor.wrong")
-    shown = {name: f"{parity[name]:.1e}" for name in ("difference", "allowed")}
-    return "\n".join(
-        [*(f"{name:<18} {value}" for name, value in rows), f"{verdict} {say('cli.doctor.parity', **shown)}"]
-    )
+    evidence = say("cli.doctor.parity", difference=f"{parity['difference']:.1e}", allowed=f"{parity['allowed']:.1e}")
+    return "\n".join([*(f"{name:<18} {value}" for name, value in rows), f"{verdict} {evidence}"])

@@ -20,7 +20,7 @@ def options() -> ArgumentParser:
     """The flags of `clearhead generate`."""
     made = parser("generate")
     made.add_argument("model", type=str, help="run directory, or one of its checkpoint folders")
-    made.add_argument("-p", "--prompt", default="\n", help="text to continue; a line break if not given")
+    made.add_argument("-p", "--prompt", type=str, default=None, help="text to continue; begins a line if not given")
     made.add_argument("--max-tokens", type=int, default=300, help="tokens to generate")
     made.add_argument("--temperature", type=float, default=0.8, help="0 takes the best token, 1 the model's own odds")
     made.add_argument("--top-k", type=int, default=None, help="draw among the k best tokens only")
@@ -37,6 +37,8 @@ def run(arguments: Sequence[str]) -> int:
     from clearhead.formats.load import load  # noqa: PLC0415 - torch comes after the flags are right
 
     loaded = load(asked.model, dtype=asked.dtype, device=asked.device)
+    if asked.prompt is None:
+        asked.prompt = _line_break(loaded)
     _warn_of_unknown(loaded, asked.prompt)
     return _as_json(loaded, asked) if asked.json else _as_text(loaded, asked)
 
@@ -80,6 +82,12 @@ def _as_json(loaded: Loaded, asked: Namespace) -> int:
     }
     print(json.dumps(answer, ensure_ascii=False))
     return 0
+
+
+def _line_break(loaded: Loaded) -> str:
+    """What begins a line; the last character the model knows, if it has never seen a line break."""
+    tokenizer = loaded.tokenizer
+    return "\n" if tokenizer.decode(tokenizer.encode("\n")) == "\n" else tokenizer.decode([tokenizer.size - 1])
 
 
 def _warn_of_unknown(loaded: Loaded, prompt: str) -> None:

@@ -103,8 +103,14 @@ def _table(config: DecoderConfig, batch: int, facts: dict[str, Any]) -> str:
             vocab=config.vocab,
         )
     ]
+    headings = {
+        "parameters": say("cli.info.parameters"),
+        "flops_per_token": say("cli.info.flops_per_token", context=config.context),
+        "training_bytes": say("cli.info.training_bytes", batch=batch, context=config.context),
+        "generation_bytes": say("cli.info.generation_bytes"),
+    }
     for kind, parts in facts.items():
-        lines += ["", say(f"cli.info.{kind}", batch=batch, context=config.context)]
+        lines += ["", headings[kind]]
         lines += [
             f"  {name:<12} {_grouped(kind, value):>14}  {value / parts['total']:>6.1%}" for name, value in parts.items()
         ]

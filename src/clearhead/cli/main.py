@@ -36,8 +36,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         # Whoever read our output has stopped reading; there is nobody left to tell.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         return 0
+    except OSError as error:
+        # A full disk behind `> file`, most likely.
+        _discard_output()
+        print(f"clearhead: {say('cli.system', reason=error)}", file=sys.stderr)
+        return 2
 
 
 def _run(arguments: Sequence[str]) -> int:
@@ -55,6 +60,11 @@ def _run(arguments: Sequence[str]) -> int:
     except SystemExit as leaving:
         # --help and --print_config print and leave.
         return int(leaving.code or 0)
+
+
+def _discard_output() -> None:
+    """Let what is still buffered go nowhere, so that leaving does not fail on it again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _unknown_verb(verb: str) -> str:

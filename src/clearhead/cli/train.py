@@ -8,6 +8,7 @@ from argparse import SUPPRESS
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -84,11 +85,11 @@ def _train(asked: Namespace) -> int:
         _follow(training, plan, stopped)
     if training.step < plan.settings.steps:
         training.save_if_new()
-        command = f"clearhead train --out {asked.out} --resume"
+        command = f"clearhead train --out {quote(asked.out)} --resume"
         print(say("cli.train.stopped", step=training.step, command=command))
         return INTERRUPTED
     print(_summary(plan, training))
-    print(say("cli.train.done", out=asked.out))
+    print(say("cli.train.done", out=quote(asked.out)))
     return 0
 
 

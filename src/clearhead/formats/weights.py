@@ -51,9 +51,11 @@ def fill(model: nn.Module, tensors: dict[str, Tensor], source: Path) -> None:
         UserError: if a tensor is missing, too many or of another shape, naming the first such.
     """
     own = own_tensors(model)
-    for problem, names in (("missing", own.keys() - tensors.keys()), ("unexpected", tensors.keys() - own.keys())):
-        if names:
-            raise UserError(say(f"formats.{problem}", path=source, name=min(names), count=len(names)))
+    missing, unexpected = own.keys() - tensors.keys(), tensors.keys() - own.keys()
+    if missing:
+        raise UserError(say("formats.missing", path=source, name=min(missing), count=len(missing)))
+    if unexpected:
+        raise UserError(say("formats.unexpected", path=source, name=min(unexpected), count=len(unexpected)))
     with torch.no_grad():
         for name, tensor in own.items():
             stored = tensors[name]

@@ -11,6 +11,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "there is no verb {verb}; did you mean {near}? `clearhead --help` lists them",
         "没有动词 {verb}；是不是 {near}？`clearhead --help` 列出全部",
     ),
+    "cli.system": ("the system refused: {reason}", "系统拒绝：{reason}"),
     "cli.interrupted": ("stopped", "已停止"),
     "cli.unknown_flag": (
         "there is no option {flag} here; did you mean {near}?",
@@ -57,8 +58,9 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "验证损失为每 token {loss} 奈特；瞎猜为 {uniform}（ln V），二元统计表为 {bigram}。",
     ),
     "cli.train.entropy": (
-        "The best possible is {entropy}, the entropy of this text's grammar: {above} to go.",
-        "可能达到的最好值是 {entropy}，即该文本语法的熵：还差 {above}。",
+        "The grammar's entropy is {entropy}, {above} below it: the best possible for a reader of the whole text;"
+        " a window that begins inside a story knows a little less.",
+        "该语法的熵为 {entropy}，比它低 {above}：这是读过全文的读者所能达到的最好值；从故事中间开始的窗口知道得略少。",
     ),
     "cli.train.done": (
         "Done. Now: clearhead generate {out}",

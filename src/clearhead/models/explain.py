@@ -29,7 +29,7 @@ def explain(first: DecoderConfig, second: DecoderConfig) -> list[str]:
             field=name,
             first=_shown(getattr(first, name)),
             second=_shown(getattr(second, name)),
-            meaning=say(f"models.explain.{name}"),
+            meaning=say(f"models.explain.of_{name}"),
         )
         for name in differing
     ]

@@ -71,8 +71,15 @@ def new_plan(
     config = replace(config, vocab=data.tokenizer.size, context=data.context)
     settings, reasons = _settings(given, config, data, size.batch, device)
     if model is None:
-        sizes = {"layers": config.layers, "heads": config.heads, "width": config.width, "context": config.context}
-        reasons = (say("training.sizes", characters=f"{texts.characters:,}", **sizes), *reasons)
+        picked = say(
+            "training.sizes",
+            characters=f"{texts.characters:,}",
+            layers=config.layers,
+            heads=config.heads,
+            width=config.width,
+            context=config.context,
+        )
+        reasons = (picked, *reasons)
     details = {"training": asdict(settings), "data": texts.source, "versions": versions()}
     return Plan(create_run(out, config, data.tokenizer, details), settings, data, reasons)
 

@@ -1,0 +1,1 @@
+"""The side-by-side measurements, each a command: `python -m bench.NAME`."""
