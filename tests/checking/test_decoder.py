@@ -11,9 +11,11 @@ from torch import Tensor, nn
 
 from clearhead.checking.decoder import check_decoder, kernels_agree, no_future, no_future_gradient
 from clearhead.checking.finding import Finding
-from clearhead.models.build import KERNELS, build
-from clearhead.models.config import DecoderConfig, Fused, Kernel, Visible
+from clearhead.models.build import build
+from clearhead.models.choices import Fused, Kernel, Visible
+from clearhead.models.config import DecoderConfig
 from clearhead.models.decoder import Decoder
+from clearhead.ops import Mask
 from tests.oracles import faulty_attention as faulty
 from tests.oracles.faulty_attention import name_of
 
@@ -63,7 +65,7 @@ def test_a_leak_is_named(attend: Callable[..., Tensor], last_only: bool) -> None
     assert LEAK in faults(check_decoder(with_kernel(attend, last_only=last_only), CONFIG))
 
 
-def late_leak(q: Tensor, k: Tensor, v: Tensor, visible: object, *, dropout: float, tap: object) -> Tensor:
+def late_leak(q: Tensor, k: Tensor, v: Tensor, visible: Mask, **options: object) -> Tensor:
     """Right but for one place: the query before the last sees the last key."""
     right = faulty.Sound()
 
@@ -73,7 +75,7 @@ def late_leak(q: Tensor, k: Tensor, v: Tensor, visible: object, *, dropout: floa
             allowed[..., -2, -1] = True
             return allowed
 
-    return (OneMore() if q.shape[-2] > 2 else right)(q, k, v, visible, dropout=dropout, tap=tap)
+    return (OneMore() if q.shape[-2] > 2 else right)(q, k, v, visible, **options)
 
 
 def test_a_leak_at_one_place_is_found() -> None:
@@ -98,7 +100,7 @@ def test_the_oracles_sound_kernel_passes() -> None:
 
 
 def test_a_fused_kernel_that_differs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(KERNELS, Fused, faulty.ScaledByLength())
+    monkeypatch.setattr("clearhead.models.build.attend_fused", faulty.ScaledByLength())
     assert faults(check_decoder(build(CONFIG, seed=0), CONFIG)) == {KERNEL}
 
 

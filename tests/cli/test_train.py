@@ -9,7 +9,8 @@ import pytest
 
 from clearhead.cli import train
 from clearhead.formats.run import read_run
-from clearhead.models.config import DecoderConfig, ReLU
+from clearhead.models.choices import ReLU
+from clearhead.models.config import DecoderConfig
 from clearhead.training.fit import Update
 from clearhead.training.run import Evaluated, Training
 from tests.cli.runs import SIZES, TEXT, Clearhead

@@ -12,7 +12,8 @@ from clearhead.formats.load import load
 from clearhead.formats.run import create_run, read_run
 from clearhead.formats.weights import fill, own_tensors, read_tensors, save_tensors
 from clearhead.models.build import build
-from clearhead.models.config import DecoderConfig, GELUTanh, LayerNorm, ReLU, Visible
+from clearhead.models.choices import GELUTanh, LayerNorm, ReLU, Visible
+from clearhead.models.config import DecoderConfig
 from clearhead.text import ByteTokenizer, CharacterTokenizer, Tokenizer
 from tests.formats.stored import CONFIG, stored
 from tests.oracles.compare import assert_same

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from clearhead.layers import FeedForward, MultiHeadAttention
-from clearhead.ops import attend_fused, attend_visible, causal, gelu
+from clearhead.ops import Mask, attend_fused, attend_visible, causal, gelu
 from tests.oracles.compare import assert_same
 
 D, T = 12, 5
@@ -63,7 +63,9 @@ def test_each_place_drops_in_training_and_never_in_evaluation(place: str) -> Non
 
 def test_dropout_that_ignores_the_mode_is_caught() -> None:
     def always(p: float) -> nn.Module:
-        layer = weights(p, lambda q, k, v, visible, dropout, tap: attend_fused(q, k, v, visible, dropout=p))
+        layer = weights(
+            p, lambda q, k, v, visible, **options: attend_fused(q, k, v, visible, **{**options, "dropout": p})
+        )
         assert isinstance(layer, MultiHeadAttention)
         return layer
 
@@ -72,8 +74,11 @@ def test_dropout_that_ignores_the_mode_is_caught() -> None:
 
 
 def test_dropout_that_never_drops_is_caught() -> None:
+    def never(q: Tensor, k: Tensor, v: Tensor, visible: Mask, **options: object) -> Tensor:
+        return attend_fused(q, k, v, visible)
+
     with pytest.raises(AssertionError):
-        check_modes(lambda p: weights(p, lambda q, k, v, visible, dropout, tap: attend_fused(q, k, v, visible)))
+        check_modes(lambda p: weights(p, never))
 
 
 def test_the_feed_forward_drops_its_output_not_its_hidden_features() -> None:

@@ -13,7 +13,7 @@ from clearhead.layers import (
     LayerNorm,
     LearnedPositions,
     MultiHeadAttention,
-    PreNormBlock,
+    SequentialBlock,
     TokenEmbedding,
 )
 from clearhead.messages import UserError
@@ -28,10 +28,10 @@ def random(*shape: int) -> Tensor:
     return torch.randn(shape, dtype=torch.float64)
 
 
-def block(*, dropout: float = 0.0, kind: type[PreNormBlock] = PreNormBlock) -> PreNormBlock:
+def block(*, dropout: float = 0.0, kind: type[SequentialBlock] = SequentialBlock) -> SequentialBlock:
     """A block whose weights are all random, norms and biases included."""
     attention = MultiHeadAttention(D, H, K, d, dropout=dropout)
-    made = kind(LayerNorm(D), attention, LayerNorm(D), FeedForward(D, F, gelu, dropout=dropout)).double()
+    made = kind(attention, FeedForward(D, F, gelu, dropout=dropout), LayerNorm(D), LayerNorm(D)).double()
     for parameter in made.parameters():
         nn.init.normal_(parameter, std=0.5)
     return made
@@ -74,11 +74,11 @@ def test_a_fresh_norm_changes_nothing_but_mean_and_variance() -> None:
 
 
 def test_positions_are_rows_of_the_table() -> None:
-    positions = LearnedPositions(5, D)
-    assert_same(positions(range(3)), positions.table[:3])
-    assert_same(positions(range(2, 5)), positions.table[2:])
+    positions, x = LearnedPositions(5, D).double(), random(B, T, D)
+    assert_same(positions(x, range(3)), x + positions.table[:3])
+    assert_same(positions(x, range(2, 5)), x + positions.table[2:])
     per_row = torch.tensor([[0, 1, 4], [2, 3, 3]])
-    assert_same(positions(per_row), torch.stack([positions.table[row] for row in per_row]))
+    assert_same(positions(x, per_row), x + torch.stack([positions.table[row] for row in per_row]))
 
 
 def test_token_ids_are_rows_of_the_table() -> None:
@@ -93,7 +93,7 @@ def test_an_id_outside_the_vocabulary_is_an_error_with_both_numbers(wrong: int) 
         TokenEmbedding(7, D)(torch.tensor([[0, wrong, 3]]))
 
 
-def check_block(made: PreNormBlock) -> None:
+def check_block(made: SequentialBlock) -> None:
     """u = x + Attention(LN₁(x)), z = u + FFN(LN₂(u)), with the norms written out."""
     x, visible = random(B, T, D), causal(T)
 
@@ -106,7 +106,7 @@ def check_block(made: PreNormBlock) -> None:
     assert_within(made(x, visible), z, 1e-12)
 
 
-class Stale(PreNormBlock):
+class Stale(SequentialBlock):
     """The second residual starts from the block's input."""
 
     def forward(self, x: Tensor, visible: Mask) -> Tensor:
@@ -114,7 +114,7 @@ class Stale(PreNormBlock):
         return x + self.feedforward(self.feedforward_norm(u))
 
 
-class FromNorm(PreNormBlock):
+class FromNorm(SequentialBlock):
     """The residuals carry the normalised input."""
 
     def forward(self, x: Tensor, visible: Mask) -> Tensor:
@@ -123,7 +123,7 @@ class FromNorm(PreNormBlock):
         return u + self.feedforward(self.feedforward_norm(u))
 
 
-class PostNorm(PreNormBlock):
+class PostNorm(SequentialBlock):
     """The norm after the sum."""
 
     def forward(self, x: Tensor, visible: Mask) -> Tensor:
@@ -131,7 +131,7 @@ class PostNorm(PreNormBlock):
         return self.feedforward_norm(u + self.feedforward(u))
 
 
-class NoResidual(PreNormBlock):
+class NoResidual(SequentialBlock):
     """No way around the feed-forward."""
 
     def forward(self, x: Tensor, visible: Mask) -> Tensor:
@@ -139,7 +139,7 @@ class NoResidual(PreNormBlock):
         return self.feedforward(self.feedforward_norm(u))
 
 
-class Parallel(PreNormBlock):
+class Parallel(SequentialBlock):
     """Both branches from the same input."""
 
     def forward(self, x: Tensor, visible: Mask) -> Tensor:
@@ -151,7 +151,7 @@ def test_the_block_is_its_equation() -> None:
 
 
 @pytest.mark.parametrize("kind", [Stale, FromNorm, PostNorm, NoResidual, Parallel])
-def test_another_order_is_caught(kind: type[PreNormBlock]) -> None:
+def test_another_order_is_caught(kind: type[SequentialBlock]) -> None:
     with pytest.raises(AssertionError):
         check_block(block(kind=kind))
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from clearhead.models import config as kinds
+from clearhead.models import choices as kinds
 from clearhead.models.build import ACTIVATIONS, build
 from clearhead.models.config import DecoderConfig
 from clearhead.models.decoder import Decoder

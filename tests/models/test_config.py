@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clearhead.messages import UserError
-from clearhead.models import config as kinds
+from clearhead.models import choices as kinds
 from clearhead.models.codec import from_plain, to_plain
 from clearhead.models.config import DecoderConfig, ModelConfig
 

@@ -10,13 +10,14 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from clearhead.layers.attention import MultiHeadAttention
-from clearhead.layers.embedding import LearnedPositions, TokenEmbedding
+from clearhead.layers.embedding import TokenEmbedding
 from clearhead.layers.feedforward import FeedForward
 from clearhead.layers.norm import LayerNorm
-from clearhead.models import config as kinds
+from clearhead.layers.positions import LearnedPositions
+from clearhead.models import choices as kinds
 from clearhead.models.build import build
 from clearhead.models.config import DecoderConfig
-from clearhead.models.cost import flops_per_token, generation_memory, parameters, training_memory
+from clearhead.models.cost import cache_elements, flops_per_token, generation_memory, parameters, training_memory
 from clearhead.models.decoder import Decoder
 from clearhead.training.batches import Batch
 from clearhead.training.losses import next_token
@@ -159,5 +160,9 @@ def test_activations_grow_with_the_batch_and_nothing_else_does() -> None:
 
 def test_generation_needs_the_weights_and_a_forward_that_keeps_nothing() -> None:
     demo = GRID["demo"]
-    weights = 4 * sum(parameters(demo).values())
-    assert weights < generation_memory(demo) < weights + training_memory(demo, 1).activations
+    memory = generation_memory(demo)
+    assert memory.weights == 4 * sum(parameters(demo).values())
+    assert memory.cache == 4 * cache_elements(demo, 1, demo.context)
+    assert 0 < memory.activations < training_memory(demo, 1).activations
+    assert memory.total == memory.weights + memory.cache + memory.activations
+    assert memory.total - memory.cache < memory.weights + training_memory(demo, 1).activations

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from clearhead.layers import MultiHeadAttention
 from clearhead.messages import UserError
-from clearhead.models import config as kinds
+from clearhead.models import choices as kinds
 from clearhead.models.build import build
 from clearhead.models.config import DecoderConfig
 from clearhead.models.decoder import Decoder

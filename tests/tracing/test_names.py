@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from clearhead.models import config as kinds
+from clearhead.models import choices as kinds
 from clearhead.models.build import build
 from clearhead.models.config import DecoderConfig
 from clearhead.tracing import AXES, NAMES, Recorder, axes_of
@@ -15,10 +15,11 @@ from clearhead.tracing import names as names_module
 SIZES = {"B": 2, "T": 3, "S": 3, "D": 10, "H": 4, "K": 2, "d": 6, "F": 14, "V": 11}
 LAYERS = 5
 KERNELS = [kinds.Visible(), kinds.Fused()]
+GATED = kinds.GEGLU()
 
 
-def traced(kernel: kinds.Kernel) -> dict[str, Tensor]:
-    """What a forward shows, all sizes distinct (but S = T, as it must be in a forward of a decoder)."""
+def traced(kernel: kinds.Kernel, activation: kinds.Activation = GATED) -> dict[str, Tensor]:
+    """What a forward shows, all sizes distinct (but S = T, as it must be in a forward of a decoder without a cache)."""
     config = DecoderConfig(
         vocab=SIZES["V"],
         layers=LAYERS,
@@ -28,6 +29,7 @@ def traced(kernel: kinds.Kernel) -> dict[str, Tensor]:
         head_width=SIZES["d"],
         feedforward_width=SIZES["F"],
         context=9,
+        activation=activation,
         kernel=kernel,
     )
     recorder = Recorder()
@@ -45,9 +47,12 @@ def check_axes(tensors: dict[str, Tensor]) -> None:
         assert tuple(tensor.shape) == tuple(SIZES[axis] for axis in axes), name
 
 
+@pytest.mark.parametrize("activation", [kinds.GELU(), kinds.SwiGLU()])
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_every_tensor_of_a_forward_has_the_axes_of_the_table(kernel: kinds.Kernel) -> None:
-    check_axes(traced(kernel))
+def test_every_tensor_of_a_forward_has_the_axes_of_the_table(
+    kernel: kinds.Kernel, activation: kinds.Activation
+) -> None:
+    check_axes(traced(kernel, activation))
 
 
 def test_the_visible_kernel_shows_every_name_of_the_table_for_every_block() -> None:
@@ -58,6 +63,11 @@ def test_the_visible_kernel_shows_every_name_of_the_table_for_every_block() -> N
 def test_the_fused_kernel_shows_all_but_scores_and_weights() -> None:
     hidden = {f"blocks.{block}.attention.{name}" for block in range(LAYERS) for name in ("scores", "weights")}
     assert set(traced(kinds.Visible())) - set(traced(kinds.Fused())) == hidden
+
+
+def test_a_feed_forward_without_a_gate_shows_all_but_the_gate() -> None:
+    hidden = {f"blocks.{block}.feedforward.gate" for block in range(LAYERS)}
+    assert set(traced(kinds.Visible())) - set(traced(kinds.Visible(), kinds.GELU())) == hidden
 
 
 def test_names_come_in_the_order_of_the_table() -> None:
@@ -72,7 +82,7 @@ def test_every_axis_has_a_meaning() -> None:
 
 def test_the_axes_of_a_name() -> None:
     assert axes_of("blocks.3.attention.weights") == ("B", "H", "T", "S")
-    assert axes_of("blocks.12.attention.k") == ("B", "K", "S", "d")
+    assert axes_of("blocks.12.attention.k") == ("B", "K", "T", "d")
     assert axes_of("logits") == ("B", "T", "V")
 
 
@@ -86,7 +96,7 @@ def test_a_name_that_no_forward_shows_is_an_error(name: str) -> None:
     ("name", "axes"),
     [
         ("blocks.*.attention.weights", "B K T S"),
-        ("blocks.*.attention.k", "B H S d"),
+        ("blocks.*.attention.k", "B H T d"),
         ("blocks.*.attention.q", "B T H d"),
         ("blocks.*.feedforward.hidden", "B T D"),
         ("logits", "T B V"),

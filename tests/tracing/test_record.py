@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from clearhead.models import config as kinds
+from clearhead.models import choices as kinds
 from clearhead.models.build import build
 from clearhead.models.config import DecoderConfig
 from clearhead.ops import NO_TAP

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from clearhead.models.build import build
-from clearhead.models.config import Fused, Kernel, Visible
+from clearhead.models.choices import Fused, Kernel, Visible
 from clearhead.ops.attention import attend_fused, attend_visible
 from clearhead.training.batches import Ids, whole
 from clearhead.training.fit import evaluate
@@ -81,8 +81,8 @@ def test_a_kernel_that_drops_in_evaluation_is_found(
 ) -> None:
     """The planted fault: a function has no training mode, and nobody told it."""
 
-    def deaf(q: Tensor, k: Tensor, v: Tensor, visible: object, *, dropout: float, tap: object) -> Tensor:
-        return attend(q, k, v, visible, dropout=0.5, tap=tap)
+    def deaf(q: Tensor, k: Tensor, v: Tensor, visible: object, **options: object) -> Tensor:
+        return attend(q, k, v, visible, **{**options, "dropout": 0.5})
 
     model = build(replace(TINY, kernel=kernel, dropout=0.5), seed=0)
     for block in model.blocks:
