@@ -15,6 +15,7 @@ from clearhead.formats.load import Loaded
 from clearhead.generation.generate import generate, stream
 from clearhead.generation.loop import decode
 from clearhead.generation.sampling import SamplingSettings, probabilities
+from clearhead.layers import NO_STORE, Store
 from clearhead.messages import UserError
 from clearhead.models.build import build
 from clearhead.models.config import DecoderConfig
@@ -111,12 +112,14 @@ class Fixed(nn.Module):
     """A model that always has the same logits."""
 
     context = 3
+    blocks = ()
 
     def __init__(self, logits: Tensor) -> None:
         super().__init__()
         self.logits = nn.Parameter(logits)
 
-    def forward(self, ids: Tensor) -> Tensor:
+    def forward(self, ids: Tensor, *, store: Store = NO_STORE) -> Tensor:
+        store.advance(ids.shape[1])
         return self.logits.expand(*ids.shape, -1)
 
 
@@ -161,7 +164,8 @@ def test_a_character_of_several_bytes_comes_in_one_piece() -> None:
     class Writes(Fixed):
         written = 0
 
-        def forward(self, ids: Tensor) -> Tensor:
+        def forward(self, ids: Tensor, *, store: Store = NO_STORE) -> Tensor:
+            store.advance(ids.shape[1])
             logits = torch.zeros(1, ids.shape[1], 256)
             logits[0, -1, wanted[self.written % len(wanted)]] = 9
             self.written += 1
