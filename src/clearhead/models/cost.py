@@ -28,17 +28,22 @@ def parameters(config: DecoderConfig) -> dict[str, int]:
 def _norms(config: DecoderConfig) -> int:
     """Trained numbers of all norms: of the blocks, before the head, of the embedding, of queries and keys."""
     each = 2 if isinstance(config.norm, choices.LayerNorm) and config.norm.bias else 1
+    of_head = 2 * config.layers * config.qk_norm
+    return each * (_norms_of_width(config) * config.width + of_head * config.width_of_head)
+
+
+def _norms_of_width(config: DecoderConfig) -> int:
+    """How many norms there are over the features of a position."""
     match config.block:
         case choices.AroundNorm():
-            of_width = 4 * config.layers + 1
+            of_blocks = 4 * config.layers + 1
         case choices.PostNorm():
-            of_width = 2 * config.layers
+            of_blocks = 2 * config.layers
         case choices.Parallel(shared=True):
-            of_width = config.layers + 1
+            of_blocks = config.layers + 1
         case _:
-            of_width = 2 * config.layers + 1
-    of_head = 2 * config.layers * config.qk_norm
-    return each * ((of_width + config.embedding_norm) * config.width + of_head * config.width_of_head)
+            of_blocks = 2 * config.layers + 1
+    return of_blocks + config.embedding_norm
 
 
 def flops_per_token(config: DecoderConfig, length: int | None = None) -> dict[str, int]:
@@ -80,16 +85,37 @@ class Memory:
 def training_memory(config: DecoderConfig, batch: int, *, bytes_each: int = 4) -> Memory:
     """Bytes that training needs: weights, gradients, AdamW's two means, and what a forward keeps for the backward.
 
-    With the fused kernel a block keeps, per token, its input, two norms, q, k, v, the mixed values, the middle of the
-    block, and the feed-forward before and after its activation: 4·D + (H + 2K)·d + H·d + 2·F numbers (and H for the
-    softmax). Outside the blocks it keeps the input of the last norm and of the head, and the log-softmax of the
-    logits. Dropout's masks, and the (T,S) weights of the visible kernel, come on top.
+    With the fused kernel a block keeps, per token, the input and the output of each norm, q, k, v, the mixed values, and
+    the feed-forward around its activation: 4·D + (H + 2K)·d + H·d + 2·F numbers (and H for the softmax) with pre-norm
+    and GELU. Turned or normalised q and k are kept beside v, and the mixed values then twice: (2H + K)·d more. A gate
+    makes it 4·F; an RMSNorm keeps what it has normalised, too. Outside the blocks the input of the last norm and of the
+    head, and the log-softmax of the logits, are kept. Dropout's masks, masks and biases of attention, and the (T,S)
+    weights of the visible kernel, come on top.
     """
     total = sum(parameters(config).values()) * bytes_each
-    mixed = config.heads * config.width_of_head
-    block = 4 * config.width + _qkv(config) + mixed + 2 * config.hidden + config.heads
-    each = config.layers * block + 2 * config.width + config.vocab
+    each = config.layers * _kept_by_block(config) + 2 * config.width + config.vocab
+    norms = _norms_of_width(config) if isinstance(config.norm, choices.RMSNorm) else 0
+    each += norms * config.width
     return Memory(total, total, 2 * total, batch * config.context * each * bytes_each)
+
+
+def _kept_by_block(config: DecoderConfig) -> int:
+    """Numbers that a block keeps for the backward, per token; what an RMSNorm of the width keeps beside is not among them."""
+    turned = config.qk_norm or any(isinstance(config.positions_of(s), choices.Rotary) for s in config.sights)
+    heads, kv_heads, head_width = config.heads, config.key_value_heads, config.width_of_head
+    match config.block:
+        case choices.AroundNorm():
+            stream = 6 * config.width
+        case choices.Parallel():
+            stream = 3 * config.width
+        case _:
+            stream = 4 * config.width
+    hidden = {choices.ReLU: 1, choices.ReLUSquared: 3}.get(type(config.activation), 2)
+    hidden = 4 if isinstance(config.activation, choices.Gated) else hidden
+    beside = (2 * heads + kv_heads) * head_width * turned
+    if config.qk_norm and isinstance(config.norm, choices.RMSNorm):
+        beside += (heads + kv_heads) * head_width
+    return stream + _qkv(config) + heads * head_width + beside + hidden * config.hidden + heads
 
 
 def cache_elements(config: DecoderConfig, batch: int, keys: int) -> int:

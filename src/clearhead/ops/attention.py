@@ -111,6 +111,8 @@ def attend_fused(
     some = allowed.any(-1, keepdim=True)
     lenient = allowed | ~some
     term = lenient if bias is None else bias.to(q.dtype).masked_fill(~lenient, -torch.inf)
+    # A mask of three axes would be legal, and make PyTorch leave its fast kernel for the plain one.
+    term = term[None] if term.dim() == 3 else term
     mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=term, dropout_p=dropout, scale=scale, enable_gqa=grouped)
     return mixed.masked_fill(~some, 0.0)
 
