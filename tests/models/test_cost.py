@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import pytest
 import torch
@@ -11,8 +12,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from clearhead.layers.attention import MultiHeadAttention
 from clearhead.layers.embedding import TokenEmbedding
-from clearhead.layers.feedforward import FeedForward
-from clearhead.layers.norm import LayerNorm
+from clearhead.layers.feedforward import FeedForward, GatedFeedForward
+from clearhead.layers.norm import LayerNorm, OffsetRMSNorm, RMSNorm
 from clearhead.layers.positions import LearnedPositions
 from clearhead.models import choices as kinds
 from clearhead.models.build import build
@@ -41,13 +42,29 @@ GRID = {
         BASE, tied=False, kv_heads=2, head_width=5, feedforward_width=17, bias=True, qkv_bias=True, layers=2
     ),
     "demo": replace(SMALL.config(), vocab=211),
+    "SwiGLU": replace(BASE, activation=kinds.SwiGLU(), bias=True, feedforward_width=17),
+    "QK-norm": replace(BASE, qk_norm=True, norm=kinds.RMSNorm(), kv_heads=2),
+    "sinks": replace(BASE, sinks=True),
+    "norms around": replace(BASE, block=kinds.AroundNorm(), embedding_norm=True),
+    "ALiBi": replace(BASE, positions=kinds.ALiBi()),
+    "sinusoids": replace(BASE, positions=kinds.Sinusoidal()),
+    "no positions": replace(BASE, positions=kinds.NoPositions()),
 }
-KINDS: dict[str, type[torch.nn.Module]] = {
-    "embedding": TokenEmbedding,
-    "positions": LearnedPositions,
-    "attention": MultiHeadAttention,
-    "feedforward": FeedForward,
-    "norms": LayerNorm,
+CHOICES: dict[str, list[object]] = {
+    "activation": [kinds.GELU(), kinds.SwiGLU()],
+    "norm": [kinds.LayerNorm(), kinds.LayerNorm(bias=False), kinds.RMSNorm(), kinds.RMSNorm(offset=True)],
+    "block": [kinds.PreNorm(), kinds.PostNorm(), kinds.AroundNorm(), kinds.Parallel(), kinds.Parallel(shared=True)],
+    "positions": [kinds.Learned(), kinds.Rotary()],
+    "qk_norm": [False, True],
+    "embedding_norm": [False, True],
+}
+EVERY = [dict(zip(CHOICES, made, strict=True)) for made in product(*CHOICES.values())]
+KINDS: dict[str, tuple[type[torch.nn.Module], ...]] = {
+    "embedding": (TokenEmbedding,),
+    "positions": (LearnedPositions,),
+    "attention": (MultiHeadAttention,),
+    "feedforward": (FeedForward, GatedFeedForward),
+    "norms": (LayerNorm, RMSNorm, OffsetRMSNorm),  # last: those of queries and keys stand inside attention
 }
 
 
@@ -69,6 +86,23 @@ def counted(model: Decoder) -> dict[str, int]:
 @pytest.mark.parametrize("config", GRID.values(), ids=GRID)
 def test_parameters_are_those_of_the_built_model_part_by_part(config: DecoderConfig) -> None:
     assert parameters(config) == counted(build(config, device="meta"))
+
+
+@pytest.mark.parametrize("biased", [False, True])
+def test_parameters_are_those_of_the_built_model_for_every_choice(biased: bool) -> None:
+    """320 models: whatever the choices, with every switch that adds numbers off, and on."""
+    switches = {"bias": biased, "qkv_bias": biased, "head_bias": biased, "sinks": biased, "tied": not biased}
+    base = replace(BASE, kv_heads=2, head_width=6, feedforward_width=17, layers=2, **switches)
+    for chosen in EVERY:
+        config = replace(base, **chosen)
+        assert parameters(config) == counted(build(config, device="meta")), chosen
+
+
+def test_the_number_of_parameters_does_not_depend_on_heads() -> None:
+    totals = {sum(parameters(replace(BASE, heads=heads)).values()) for heads in (1, 2, 3, 4, 6, 12)}
+    built = {sum(counted(build(replace(BASE, heads=heads), device="meta")).values()) for heads in (1, 2, 3, 4, 6, 12)}
+    assert totals == built
+    assert len(totals) == 1
 
 
 def test_a_parameter_more_is_found() -> None:
@@ -122,8 +156,20 @@ def kept_bytes(config: DecoderConfig, batch: int) -> dict[str, int]:
     return by_shape
 
 
+DEMO = replace(SMALL.config(), vocab=211)
 SIZES = {
-    "demo": (replace(SMALL.config(), vocab=211), 12),
+    "demo": (DEMO, 12),
+    "GPT-2": (replace(DEMO, positions=kinds.Learned()), 6),
+    "SwiGLU": (replace(DEMO, activation=kinds.SwiGLU(), feedforward_width=300), 6),
+    "ReLU": (replace(DEMO, activation=kinds.ReLU()), 6),
+    "ReLU squared": (replace(DEMO, activation=kinds.ReLUSquared()), 6),
+    "RMSNorm": (replace(DEMO, norm=kinds.RMSNorm()), 6),
+    "QK-norm": (replace(DEMO, norm=kinds.RMSNorm(), qk_norm=True, kv_heads=2), 6),
+    "QK-norm, learned": (replace(DEMO, positions=kinds.Learned(), qk_norm=True), 6),
+    "post-norm": (replace(DEMO, block=kinds.PostNorm()), 6),
+    "norms around": (replace(DEMO, block=kinds.AroundNorm()), 6),
+    "parallel": (replace(DEMO, block=kinds.Parallel()), 6),
+    "parallel, one norm": (replace(DEMO, block=kinds.Parallel(shared=True)), 6),
     "a text": (replace(LARGE.config(), vocab=66), 16),
     "Chinese": (replace(SMALL.config(), vocab=3_000), 12),
     "grouped": (replace(SMALL.config(), vocab=211, kv_heads=2, feedforward_width=300), 5),
