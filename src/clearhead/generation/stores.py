@@ -221,11 +221,11 @@ class WindowStore(_Counted):
         Raises:
             ValueError: if fewer tokens are kept, or older ones that would be seen again are gone.
         """
-        lost = self.length - length
-        if self.length > self.size and lost > self.spare:
-            raise ValueError(f"the ring keeps {self.spare} spare tokens; it cannot go back {lost}")
-        self.first = max(self.first, self.length - self.size)
+        oldest = max(self.first, self.length - self.size)
+        if oldest > max(0, length - self.size + self.spare):
+            raise ValueError(f"the ring keeps {self.spare} spare tokens; it cannot go back to {length}")
         self._cut(length)
+        self.first = oldest
 
 
 class _RingLayer:

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from clearhead.layers.embedding import TokenEmbedding
 from clearhead.layers.look import Look
-from clearhead.layers.store import NO_STORE, Places, Store
+from clearhead.layers.store import NO_STORE, Store
 from clearhead.messages import UserError, say
 from clearhead.ops.masks import EVERYTHING, Mask
 from clearhead.ops.tap import NO_TAP, Tap
@@ -79,7 +79,7 @@ class Decoder(nn.Module):
         """
         length = fits(ids.shape[-1], self.context)
         places = store.places(length, real, ids.device)
-        places = places if positions is None else Places(positions, positions, EVERYTHING)
+        places = places if positions is None else places._replace(queries=positions, keys=positions)
         x = tap("embedding", self.embedding(ids))
         x = tap("input", self.dropout(self.embedding_norm(self.positions(x, places.queries, tap=tap))))
         seen = {look: look(places, visible, x) for look in dict.fromkeys(self.looks)}
