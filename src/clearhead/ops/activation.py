@@ -33,8 +33,8 @@ def relu_squared(x: Tensor) -> Tensor:
 
 
 def silu(x: Tensor) -> Tensor:
-    """SiLU, or swish: x σ(x) = x / (1 + exp(-x)). SwiGLU gates with it. Source: Hendrycks and Gimpel 2016."""
-    return x / (1.0 + torch.exp(-x))
+    """SiLU, or swish: x σ(x), σ(x) = 1 / (1 + exp(-x)). SwiGLU gates with it. Source: Hendrycks and Gimpel 2016."""
+    return x * torch.sigmoid(x)
 
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {

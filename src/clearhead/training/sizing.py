@@ -34,7 +34,7 @@ class Size:
 
 
 SMALL = Size(layers=4, heads=4, width=128, context=128, batch=6)
-LARGE = Size(layers=4, heads=6, width=192, context=128, batch=16)
+LARGE = Size(layers=4, heads=6, width=192, context=128, batch=8)
 LARGE_FROM = 300_000
 """Characters of text from which the larger model pays."""
 
@@ -55,5 +55,5 @@ def pick_steps(*, tokens_per_second: float, seconds: float, tokens_per_step: int
 
 
 def pick_lr(width: int) -> float:
-    """The highest learning rate: 3e-3 at width 128, falling with the width, 3e-3 · 128 / D."""
-    return 3e-3 * 128 / width
+    """The highest learning rate: 3e-3 up to width 128, beyond it falling with the width, 3e-3 · 128 / D."""
+    return 3e-3 * min(1.0, 128 / width)
