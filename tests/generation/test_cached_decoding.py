@@ -1,0 +1,70 @@
+"""The decode loop reads each token once, and writes what it would write if it read everything anew."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import pytest
+import torch
+
+from clearhead.generation.loop import decode
+from clearhead.generation.sampling import SamplingSettings, probabilities
+from clearhead.generation.stores import FixedStore, GrowingStore
+from clearhead.models.build import build
+from clearhead.models.choices import ALiBi, Learned, Positions, Rotary
+from clearhead.models.config import DecoderConfig
+from clearhead.models.decoder import Decoder
+
+SETTINGS = SamplingSettings(temperature=0.9, top_k=7)
+CONTEXT, TOKENS = 10, 25
+
+
+def model_with(positions: Positions) -> Decoder:
+    model = build(
+        DecoderConfig(vocab=13, layers=2, heads=4, kv_heads=2, width=24, context=CONTEXT, positions=positions), seed=3
+    )
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.normal_(std=0.4, generator=torch.Generator().manual_seed(parameter.numel()))
+    return model.double().eval()
+
+
+def anew(model: Decoder, prompt: list[int], seed: int) -> list[int]:
+    """The reference: every step reads the last `context` tokens from the beginning."""
+    generator, ids = torch.Generator().manual_seed(seed), list(prompt)
+    for _ in range(TOKENS):
+        with torch.no_grad():
+            logits = model(torch.tensor([ids[-CONTEXT:]]))[0, -1]
+        ids.append(int(torch.multinomial(probabilities(logits, SETTINGS), 1, generator=generator)))
+    return ids[len(prompt) :]
+
+
+@pytest.mark.parametrize("positions", [Learned(), Rotary(), ALiBi()], ids=str)
+@pytest.mark.parametrize("new_store", [GrowingStore, FixedStore])
+@pytest.mark.parametrize("prompt", [[4], [1, 2, 3, 4, 5], list(range(12))], ids=len)
+def test_a_cached_text_is_the_text_read_anew(positions: Positions, new_store: type, prompt: list[int]) -> None:
+    """Also across the border where the context is full."""
+    model = model_with(positions)
+    steps = islice(decode(model, prompt, SETTINGS, seed=5, new_store=new_store), TOKENS)
+    assert [step.id for step in steps] == anew(model, prompt, seed=5)
+
+
+class Forgetful(GrowingStore):
+    """A fault: positions restart at every step."""
+
+    def places(self, length, real, device):  # type: ignore[no-untyped-def]
+        places = super().places(length, real, device)
+        return places._replace(queries=range(length), keys=range(-self.length, length))
+
+
+def test_a_store_that_loses_its_place_writes_another_text() -> None:
+    model = model_with(Learned())
+    faulty = islice(decode(model, [1, 2, 3], SETTINGS, seed=5, new_store=Forgetful), TOKENS)
+    assert [step.id for step in faulty] != anew(model, [1, 2, 3], seed=5)
+
+
+def test_each_token_is_read_once_while_the_context_lasts() -> None:
+    model, read = model_with(Rotary()), []
+    model.register_forward_pre_hook(lambda _, arguments: read.append(arguments[0].shape[-1]))
+    list(islice(decode(model, [1, 2, 3], SETTINGS, seed=0), CONTEXT - 2))
+    assert read == [3] + [1] * (CONTEXT - 3)
