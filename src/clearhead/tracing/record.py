@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
+import re
+from fnmatch import translate
 
 from torch import Tensor
 
@@ -26,12 +27,12 @@ class Recorder:
     """
 
     def __init__(self, names: str = "*", *, detach: bool = True) -> None:
-        self.names, self.detach = names, detach
+        self.names, self.detach = re.compile(translate(names)), detach
         self.tensors: dict[str, Tensor] = {}
 
     def __call__(self, name: str, tensor: Tensor) -> Tensor:
         """`tensor`, untouched; kept under `name` if the pattern allows."""
-        if fnmatchcase(name, self.names):
+        if self.names.match(name):
             self.tensors[name] = tensor.detach() if self.detach else tensor
         return tensor
 
