@@ -2,57 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from dataclasses import FrozenInstanceError, replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from clearhead.messages import UserError
 from clearhead.models import choices as kinds
 from clearhead.models.codec import from_plain, to_plain
 from clearhead.models.config import DecoderConfig, ModelConfig
-
-SIZE = st.integers(1, 6)
-NORMS = st.builds(kinds.LayerNorm, eps=st.floats(1e-12, 1.0), bias=st.booleans())
-ACTIVATIONS = st.sampled_from([kinds.ReLU(), kinds.GELU(), kinds.GELUTanh()])
-KERNELS = st.sampled_from([kinds.Visible(), kinds.Fused()])
-
-
-@st.composite
-def configs(draw: st.DrawFn) -> DecoderConfig:
-    """Any decoder that may be written."""
-    kv_heads, group, head_width = draw(SIZE), draw(SIZE), draw(SIZE)
-    given_width = draw(st.booleans())
-    return DecoderConfig(
-        vocab=draw(st.integers(1, 10**6)),
-        layers=draw(SIZE),
-        heads=kv_heads * group,
-        kv_heads=draw(st.sampled_from([kv_heads, None])),
-        width=draw(st.integers(1, 999)) if given_width else kv_heads * group * head_width,
-        head_width=head_width if given_width else None,
-        feedforward_width=draw(st.none() | SIZE),
-        context=draw(SIZE),
-        dropout=draw(st.floats(0, 1, exclude_max=True)),
-        activation=draw(ACTIVATIONS),
-        norm=draw(NORMS),
-        kernel=draw(KERNELS),
-        tied=draw(st.booleans()),
-        qkv_bias=draw(st.booleans()),
-        bias=draw(st.booleans()),
-        head_bias=draw(st.booleans()),
-    )
-
-
-@given(configs())
-def test_a_configuration_survives_json(config: DecoderConfig) -> None:
-    plain = json.loads(json.dumps(to_plain(config)))
-    assert from_plain(plain, ModelConfig) == config
-    assert from_plain(plain, DecoderConfig) == config
 
 
 def test_a_choice_is_written_by_its_class_name() -> None:

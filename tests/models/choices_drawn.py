@@ -1,0 +1,79 @@
+"""Any decoder that may be written, for hypothesis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from clearhead.models import choices as kinds
+from clearhead.models.config import DecoderConfig
+
+SIZE = st.integers(1, 6)
+POSITIVE = st.floats(1e-12, 1e6)
+NORMS = st.builds(kinds.LayerNorm, eps=POSITIVE, bias=st.booleans()) | st.builds(
+    kinds.RMSNorm, eps=POSITIVE, offset=st.booleans()
+)
+PLAIN = [kinds.ReLU(), kinds.ReLUSquared(), kinds.GELU(), kinds.GELUTanh()]
+GATED = [kinds.SwiGLU(), kinds.GEGLU(), kinds.GEGLUTanh()]
+ACTIVATIONS = st.sampled_from([*PLAIN, *GATED])
+KERNELS = st.sampled_from([kinds.Auto(), kinds.Visible(), kinds.Fused()])
+BLOCKS = st.sampled_from([kinds.PreNorm(), kinds.PostNorm(), kinds.AroundNorm()]) | st.builds(
+    kinds.Parallel, shared=st.booleans()
+)
+SCALINGS = (
+    st.just(kinds.Unscaled())
+    | st.builds(kinds.Linear, factor=POSITIVE)
+    | st.builds(kinds.YaRN, factor=POSITIVE, original_context=SIZE, fast=POSITIVE, slow=POSITIVE)
+    | st.builds(kinds.Llama3, factor=POSITIVE, low=POSITIVE, high=POSITIVE, original_context=SIZE)
+)
+ROTARY = st.builds(
+    kinds.Rotary, theta=POSITIVE, fraction=st.floats(0.3, 1), interleaved=st.booleans(), scaling=SCALINGS
+)
+POSITIONS = (
+    st.sampled_from([kinds.NoPositions(), kinds.Learned(), kinds.ALiBi()])
+    | st.builds(kinds.Sinusoidal, base=POSITIVE, halves=st.booleans())
+    | ROTARY
+)
+SIGHTS = st.builds(kinds.Sight, window=st.none() | SIZE, positions=st.none() | ROTARY | st.just(kinds.NoPositions()))
+WINDOWS = st.builds(kinds.Sight, window=st.none() | SIZE)
+
+
+SWITCHES = ("qk_norm", "scale_embedding", "embedding_norm", "tied", "qkv_bias", "bias", "head_bias")
+
+
+@st.composite
+def configs(draw: st.DrawFn) -> DecoderConfig:
+    """Any decoder that may be written; what does not go together is not drawn together."""
+    kv_heads, group, head_width = draw(SIZE), draw(SIZE), draw(st.sampled_from([8, 10]))
+    given_width = draw(st.booleans())
+    positions, kernel = draw(POSITIONS), draw(KERNELS)
+    twist = draw(st.sampled_from(["nothing", "cap", "sinks"])) if not isinstance(kernel, kinds.Fused) else "nothing"
+    sights = SIGHTS if isinstance(positions, kinds.Rotary) else WINDOWS
+    fields: dict[str, Any] = {
+        "cycle": tuple(draw(st.lists(sights, max_size=3))),
+        "softcap": draw(POSITIVE) if twist == "cap" else None,
+        "sinks": twist == "sinks",
+    }
+    if fields["cycle"] == ():
+        fields["window"] = draw(st.none() | SIZE)
+    even = st.integers(1, 499).map(lambda half: 2 * half)
+    return DecoderConfig(
+        vocab=draw(st.integers(1, 10**6)),
+        layers=draw(SIZE),
+        heads=kv_heads * group,
+        kv_heads=draw(st.sampled_from([kv_heads, None])),
+        width=draw(even) if given_width else kv_heads * group * head_width,
+        head_width=head_width if given_width else None,
+        feedforward_width=draw(st.none() | SIZE),
+        context=draw(SIZE),
+        dropout=draw(st.floats(0, 1, exclude_max=True)),
+        activation=draw(ACTIVATIONS),
+        norm=draw(NORMS),
+        block=draw(BLOCKS),
+        positions=positions,
+        kernel=kernel,
+        attention_scale=draw(st.none() | POSITIVE),
+        **{name: draw(st.booleans()) for name in SWITCHES},
+        **fields,
+    )
