@@ -19,6 +19,7 @@ from clearhead.training.sizing import (
     LARGE,
     LARGE_FROM,
     SMALL,
+    STORIES,
     TEXT_SECONDS,
     pick_lr,
     pick_size,
@@ -52,7 +53,8 @@ def refusal(out: Path, *files: str, model: ModelConfig | None = None, **given: f
 
 def test_a_text_from_300_000_characters_gets_the_larger_model() -> None:
     assert pick_size(LARGE_FROM) == LARGE
-    assert pick_size(LARGE_FROM - 1) == pick_size(None) == SMALL
+    assert pick_size(LARGE_FROM - 1) == SMALL
+    assert pick_size(None) == STORIES
 
 
 @pytest.mark.parametrize(
@@ -60,7 +62,7 @@ def test_a_text_from_300_000_characters_gets_the_larger_model() -> None:
     [
         (10_000, 70, 1_536, 10**9, 450),  # 455.7 fit the time
         (100_000, 225, 1_536, 10**9, 14_000),  # 14,648 fit the time
-        (100_000, 225, 1_536, 100_000, 3_900),  # 60 passes are 3,906
+        (100_000, 225, 1_536, 100_000, 1_900),  # 30 passes are 1,953
         (1_000, 70, 1_536, 10**9, FEWEST_STEPS),  # 45 fit the time
         (10**6, 225, 1_536, 900, FEWEST_STEPS),
     ],
@@ -95,7 +97,7 @@ def test_the_measured_speed_is_a_speed_and_draws_nothing_from_the_caller() -> No
 def test_sizes_are_told_when_they_were_chosen_and_not_when_given(tmp_path: Path, text: str) -> None:
     chosen = new_plan(tmp_path / "chosen", [text], {"steps": 5}, device=CPU)
     assert len(chosen.reasons) == 1
-    assert f"{SMALL.layers} blocks" in chosen.reasons[0]
+    assert f"{STORIES.layers} blocks" in chosen.reasons[0]
     assert planned(tmp_path, text).reasons == ()
 
 

@@ -133,6 +133,9 @@ def _summary(plan: Plan, training: Training) -> str:
     data, loss = plan.data, training.val_loss
     assert loss is not None
     line = say("cli.train.summary", loss=f"{loss:.3f}", uniform=f"{data.uniform:.3f}", bigram=f"{data.bigram:.3f}")
+    best = plan.run.best()
+    if best.step != training.step:
+        line = f"{line} {say('cli.train.best', step=best.step, loss=f'{best.val_loss:.3f}')}"
     if data.entropy is None:
         return line
     return f"{line} {say('cli.train.entropy', entropy=f'{data.entropy:.3f}', above=f'{loss - data.entropy:.3f}')}"

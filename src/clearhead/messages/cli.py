@@ -57,6 +57,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "The validation loss is {loss} nats per token; guessing would have {uniform} (ln V), a table of token pairs {bigram}.",
         "验证损失为每 token {loss} 奈特；瞎猜为 {uniform}（ln V），二元统计表为 {bigram}。",
     ),
+    "cli.train.best": (
+        "It was lowest after step {step}, {loss}; `generate` uses that checkpoint. Training further only learnt by heart.",
+        "最低值出现在第 {step} 步后，为 {loss}；`generate` 使用那个检查点。之后的训练只是死记硬背。",
+    ),
     "cli.train.entropy": (
         "The grammar's entropy is {entropy}, {above} below it: the best possible for a reader of the whole text;"
         " a window that begins inside a story knows a little less.",

@@ -6,16 +6,16 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{name} = {value} 应满足 {wanted}",
     ),
     "training.sizes": (
-        "Size for {characters} characters: {layers} blocks, {heads} heads, width {width}, context {context}"
+        "Size for {characters} characters: {layers} blocks, {heads} heads, width {width}, context {context}, dropout {dropout}"
         " (--model.layers --model.heads --model.width --model.context choose another).",
-        "按 {characters} 个字符选定的规模：{layers} 个块、{heads} 个头、宽度 {width}、上下文 {context}"
+        "按 {characters} 个字符选定的规模：{layers} 个块、{heads} 个头、宽度 {width}、上下文 {context}、dropout {dropout}"
         "（可用 --model.layers --model.heads --model.width --model.context 另选）。",
     ),
     "training.steps": (
         "Steps: {steps}, as this machine ({device}) trains about {speed} tokens/s and about {seconds} s are planned;"
-        " a small text is not read more than 60 times (--steps chooses another).",
+        " a small text is not read more than 30 times (--steps chooses another).",
         "步数：{steps}。本机（{device}）每秒约训练 {speed} 个 token，计划用约 {seconds} 秒；"
-        "小文本最多读 60 遍（可用 --steps 另选）。",
+        "小文本最多读 30 遍（可用 --steps 另选）。",
     ),
     "training.out_exists": (
         "{out} holds a run already; add --resume to go on with it, or give another --out",

@@ -78,6 +78,7 @@ def new_plan(
             heads=config.heads,
             width=config.width,
             context=config.context,
+            dropout=config.dropout,
         )
         reasons = (picked, *reasons)
     details = {"training": asdict(settings), "data": texts.source, "versions": versions()}

@@ -11,7 +11,7 @@ CORPUS_SECONDS = 70.0
 """How long the demo's training aims to take; with evaluations and samples it stays under 90."""
 TEXT_SECONDS = 225.0
 """How long a training on a user's text aims to take; with evaluations it stays under 5 minutes."""
-MOST_EPOCHS = 60
+MOST_EPOCHS = 30
 """A small text is not read more often than this; it would be learnt by heart."""
 FEWEST_STEPS = 200
 
@@ -25,23 +25,34 @@ class Size:
     width: int
     context: int
     batch: int
+    dropout: float = 0.0
 
     def config(self) -> DecoderConfig:
         """A decoder of this size; the vocabulary is still to come. Rotary positions learn soonest (docs/log.md)."""
         return DecoderConfig(
-            layers=self.layers, heads=self.heads, width=self.width, context=self.context, positions=Rotary()
+            layers=self.layers,
+            heads=self.heads,
+            width=self.width,
+            context=self.context,
+            dropout=self.dropout,
+            positions=Rotary(),
         )
 
 
-SMALL = Size(layers=4, heads=4, width=128, context=128, batch=6)
+STORIES = Size(layers=4, heads=4, width=128, context=128, batch=6)
+"""For the built-in corpus, of which a new window is never the same story."""
+SMALL = Size(layers=4, heads=4, width=128, context=128, batch=6, dropout=0.2)
+"""For texts short enough to be learnt by heart; dropout delays that."""
 LARGE = Size(layers=4, heads=6, width=192, context=128, batch=8)
 LARGE_FROM = 300_000
 """Characters of text from which the larger model pays."""
 
 
 def pick_size(characters: int | None) -> Size:
-    """The size for a text of so many characters; None is the built-in corpus, whose grammar the small one learns."""
-    return LARGE if characters is not None and characters >= LARGE_FROM else SMALL
+    """The size for a text of so many characters; None is the built-in corpus."""
+    if characters is None:
+        return STORIES
+    return LARGE if characters >= LARGE_FROM else SMALL
 
 
 def pick_steps(*, tokens_per_second: float, seconds: float, tokens_per_step: int, train_tokens: int) -> int:
