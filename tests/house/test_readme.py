@@ -29,7 +29,11 @@ INSTEAD = (
         "into the test's folder",
     ),
     (r"(?<=\s)--steps[ =][\d_]+", "", "a handful of steps for all"),
-    (r"(\bclearhead train\b.*?)( *>.*)?$", rf"\1 --steps {STEPS}\2", "a handful of steps in place of minutes"),
+    (
+        r"(\bclearhead train\b.*?)( *>.*)?$",
+        rf"\1 --steps {STEPS} --eval-every {STEPS}\2",
+        "a handful of steps in place of minutes",
+    ),
     (r"^(\S*[/\\])?(bin/|Scripts\\)(?=\w)", "", "the tests' environment is first on the path"),
 )
 PYTHON_INSTEAD = ((r"\bsteps=[\d_]+", f"steps={STEPS}", "a handful of steps in place of minutes"),)
