@@ -78,8 +78,8 @@ def assert_blind(model: Decoder) -> None:
 
 
 @claim(
-    "Other tokens from t on change no bit before t: t = 1, odd, block edges ± 1, last; with and without padding",
-    "改变 t 及之后的词元，t 之前的输出一位都不变：t = 1、奇数、块边界 ± 1、最后；有无填充皆然",
+    "Other tokens from t on change no bit before t: t = 1, odd, block edges ± 1, last; with and without padding (what stands at padding is no output)",
+    "改变 t 及之后的词元，t 之前的输出一位都不变：t = 1、奇数、块边界 ± 1、最后；有无填充皆然（填充处不算输出）",
     over=VARIANTS,
     faults=FUTURE,
 )

@@ -30,7 +30,7 @@ HEADS = {
 
 Each line is a claim about every model that clearhead builds, proved over a grid of small models in float64 (differences of
 at most 1e-12 unless the test says otherwise), and the mistakes that were put into the package by hand to see the very same
-check fail. The names of the mistakes are those of `clearhead check`. To run all of it:
+check fail. Mistakes that `clearhead check` looks for bear the names it gives them. To run all of it:
 `python -m pytest tests/equalities`.
 
 | claim | test | cases | planted fault | caught |
@@ -41,7 +41,7 @@ check fail. The names of the mistakes are those of `clearhead check`. To run all
 [English](verification.md) · 由 `{COMMAND}` 写成，不是手写的。
 
 每一行是对 clearhead 所构建的每个模型的一条断言，在一组小模型上用 float64 证明（除非测试另有说明，差异不超过 1e-12）；
-旁边是为检验这条断言而亲手放进代码的错误：同一个检查必须因它而失败。错误的名字与 `clearhead check` 所用的相同。
+旁边是为检验这条断言而亲手放进代码的错误：同一个检查必须因它而失败。`clearhead check` 所查找的错误沿用它的命名。
 全部运行：`python -m pytest tests/equalities`。
 
 | 断言 | 测试 | 情形数 | 放入的错误 | 抓到 |
