@@ -23,7 +23,7 @@ from clearhead.models.decoder import Decoder
 from clearhead.training.batches import Batch
 from clearhead.training.losses import next_token
 from clearhead.training.optimizer import adamw
-from clearhead.training.sizing import LARGE, SMALL
+from clearhead.training.sizing import LARGE, STORIES
 
 BASE = DecoderConfig(vocab=19, layers=3, heads=4, width=12, context=7)
 GRID = {
@@ -41,7 +41,7 @@ GRID = {
     "all at once": replace(
         BASE, tied=False, kv_heads=2, head_width=5, feedforward_width=17, bias=True, qkv_bias=True, layers=2
     ),
-    "demo": replace(SMALL.config(), vocab=211),
+    "demo": replace(STORIES.config(), vocab=211),
     "SwiGLU": replace(BASE, activation=kinds.SwiGLU(), bias=True, feedforward_width=17),
     "QK-norm": replace(BASE, qk_norm=True, norm=kinds.RMSNorm(), kv_heads=2),
     "sinks": replace(BASE, sinks=True),
@@ -156,7 +156,7 @@ def kept_bytes(config: DecoderConfig, batch: int) -> dict[str, int]:
     return by_shape
 
 
-DEMO = replace(SMALL.config(), vocab=211)
+DEMO = replace(STORIES.config(), vocab=211)
 SIZES = {
     "demo": (DEMO, 12),
     "GPT-2": (replace(DEMO, positions=kinds.Learned()), 6),
@@ -171,9 +171,9 @@ SIZES = {
     "parallel": (replace(DEMO, block=kinds.Parallel()), 6),
     "parallel, one norm": (replace(DEMO, block=kinds.Parallel(shared=True)), 6),
     "a text": (replace(LARGE.config(), vocab=66), 16),
-    "Chinese": (replace(SMALL.config(), vocab=3_000), 12),
-    "grouped": (replace(SMALL.config(), vocab=211, kv_heads=2, feedforward_width=300), 5),
-    "untied": (replace(SMALL.config(), vocab=500, tied=False, bias=True), 3),
+    "Chinese": (replace(STORIES.config(), vocab=3_000), 12),
+    "grouped": (replace(STORIES.config(), vocab=211, kv_heads=2, feedforward_width=300), 5),
+    "untied": (replace(STORIES.config(), vocab=500, tied=False, bias=True), 3),
 }
 
 
