@@ -4,6 +4,8 @@
 #   make demo     .venv with the package alone; trains the default model, writes from it, checks it
 #   make install  the test tools into the same .venv
 #   make test     format, lint, types, all tests but the slow ones
+#   make slow     the tests that take minutes: kills, compilation with a C++ compiler
+#   make bench    measurements beside nanoGPT and the course: make bench NANOGPT=path/model.py COURSE=path/gpt.py
 #   make format   puts the source into the form that `make test` asks for
 #   make clean    removes .venv and what tools left behind; runs/ stays
 #
@@ -18,6 +20,8 @@ OUT ?= runs/demo
 STEPS ?=
 PROMPT ?=
 PYTEST ?=
+NANOGPT ?=
+COURSE ?=
 
 BIN := .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 PIP := $(BIN)/python -m pip install $(QUIET) --disable-pip-version-check --no-compile -c constraints.txt
@@ -27,7 +31,7 @@ MADE_FROM := pyproject.toml constraints.txt
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install test format clean
+.PHONY: help demo install test slow bench format clean
 
 help:
 	@$(PYTHON) -c "print(''.join(line[2:] for line in open('Makefile', encoding='utf-8') if line.startswith('#   ')), end='')"
@@ -72,6 +76,14 @@ test: .venv/.tools
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal -m "not slow and not internet" $(PYTEST)
+
+slow: .venv/.tools
+	$(BIN)/python -m pytest -q -m "slow and not internet" $(PYTEST)
+
+bench: .venv/.tools
+	$(BIN)/python -m bench.decode_speed
+	$(if $(NANOGPT),$(BIN)/python -m bench.train_speed $(NANOGPT))
+	$(if $(NANOGPT)$(COURSE),$(BIN)/python -m bench.parity $(if $(NANOGPT),--nanogpt $(NANOGPT)) $(if $(COURSE),--course $(COURSE)))
 
 format: .venv/.tools
 	$(BIN)/ruff check --fix .

@@ -154,9 +154,18 @@ def test_the_reading_itself() -> None:
     [
         (".venv/bin/clearhead info runs/x", "clearhead info runs/x"),
         (r".venv\Scripts\clearhead info runs/x", "clearhead info runs/x"),
-        (".venv/bin/python -m clearhead train --out runs/x", f"python -m clearhead train --out runs/x --steps {STEPS}"),
-        ("clearhead train a.txt --steps 2000 --out r", f"clearhead train a.txt  --out r --steps {STEPS}"),
-        ("clearhead train --print_config > c.yaml", f"clearhead train --print_config --steps {STEPS} > c.yaml"),
+        (
+            ".venv/bin/python -m clearhead train --out runs/x",
+            f"python -m clearhead train --out runs/x --steps {STEPS} --eval-every {STEPS}",
+        ),
+        (
+            "clearhead train a.txt --steps 2000 --out r",
+            f"clearhead train a.txt  --out r --steps {STEPS} --eval-every {STEPS}",
+        ),
+        (
+            "clearhead train --print_config > c.yaml",
+            f"clearhead train --print_config --steps {STEPS} --eval-every {STEPS} > c.yaml",
+        ),
     ],
 )
 def test_what_is_run_instead(tmp_path: Path, written: str, run_as: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from clearhead.models import choices as kinds
-from clearhead.models.config import DecoderConfig
+from clearhead.models.config import DecoderConfig, Sight
 
 SIZE = st.integers(1, 6)
 POSITIVE = st.floats(1e-12, 1e6)
@@ -35,8 +35,8 @@ POSITIONS = (
     | st.builds(kinds.Sinusoidal, base=POSITIVE, halves=st.booleans())
     | ROTARY
 )
-SIGHTS = st.builds(kinds.Sight, window=st.none() | SIZE, positions=st.none() | ROTARY | st.just(kinds.NoPositions()))
-WINDOWS = st.builds(kinds.Sight, window=st.none() | SIZE)
+SIGHTS = st.builds(Sight, window=st.none() | SIZE, positions=st.none() | ROTARY | st.just(kinds.NoPositions()))
+WINDOWS = st.builds(Sight, window=st.none() | SIZE)
 
 
 SWITCHES = ("qk_norm", "scale_embedding", "embedding_norm", "tied", "qkv_bias", "bias", "head_bias")

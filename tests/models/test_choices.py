@@ -13,13 +13,13 @@ from hypothesis import given
 from clearhead.messages import UserError
 from clearhead.models import choices as kinds
 from clearhead.models.codec import KINDS, from_plain, to_plain
-from clearhead.models.config import DecoderConfig, ModelConfig
+from clearhead.models.config import DecoderConfig, ModelConfig, Sight
 from tests.models import choices_drawn
 from tests.models.choices_drawn import configs
 
 BASE = DecoderConfig(vocab=11, layers=3, heads=4, kv_heads=2, width=12, head_width=6, context=9)
-WINDOWED = (kinds.Sight(window=3), kinds.Sight())
-BARE = (kinds.Sight(positions=kinds.NoPositions()),)
+WINDOWED = (Sight(window=3), Sight())
+BARE = (Sight(positions=kinds.NoPositions()),)
 
 
 # What may not be written
@@ -50,7 +50,7 @@ def refused(**fields: Any) -> str:
             {
                 "positions": kinds.Rotary(),
                 "head_width": 8,
-                "cycle": (kinds.Sight(positions=kinds.Rotary(fraction=0.2)),),
+                "cycle": (Sight(positions=kinds.Rotary(fraction=0.2)),),
             },
             ["fraction 0.2", "head width of 8"],
         ),
@@ -121,9 +121,9 @@ def test_an_even_number_of_features_is_turned(fraction: float, width: int, turne
 def test_a_sight_has_rotary_or_no_positions_and_a_window_of_1_or_more() -> None:
     for wrong in (kinds.Learned(), kinds.ALiBi(), kinds.Sinusoidal()):
         with pytest.raises(UserError, match=f"Rotary or NoPositions of its own, not {type(wrong).__name__}"):
-            kinds.Sight(positions=wrong)
+            Sight(positions=wrong)
     with pytest.raises(UserError, match="window = 0 must be at least 1"):
-        kinds.Sight(window=0)
+        Sight(window=0)
 
 
 # Through JSON
@@ -145,7 +145,7 @@ def test_every_choice_can_be_named_and_is_drawn() -> None:
 
 
 def test_a_cycle_is_a_list_of_sights() -> None:
-    config = replace(BASE, positions=kinds.Rotary(), cycle=(kinds.Sight(window=3), *BARE))
+    config = replace(BASE, positions=kinds.Rotary(), cycle=(Sight(window=3), *BARE))
     written = to_plain(config)["init_args"]["cycle"]
     assert [sight["class_path"] for sight in written] == ["Sight", "Sight"]
     assert written[1]["init_args"]["positions"] == {"class_path": "NoPositions", "init_args": {}}

@@ -13,7 +13,7 @@ from clearhead import layers
 from clearhead.layers.look import no_bias, no_turn
 from clearhead.models import choices as kinds
 from clearhead.models.build import ACTIVATIONS, build
-from clearhead.models.config import DecoderConfig
+from clearhead.models.config import DecoderConfig, Sight
 from clearhead.ops import activation as definitions
 from clearhead.ops import attend_fused, attend_visible
 from clearhead.ops.attention_variants import attend_capped
@@ -130,7 +130,7 @@ def test_rotary_numbers_reach_the_turn(scaling: kinds.Scaling, formula: Any, fac
 
 
 def test_a_cycle_reaches_its_blocks_and_equal_sights_share_one_look() -> None:
-    local, far = kinds.Sight(window=3), kinds.Sight(positions=kinds.Rotary(theta=1e6))
+    local, far = Sight(window=3), Sight(positions=kinds.Rotary(theta=1e6))
     made = build(replace(BASE, layers=5, positions=kinds.Rotary(), cycle=(local, local, far)), seed=0)
     assert [look.window for look in made.looks] == [3, 3, None, 3, 3]
     assert [look.turn.theta for look in made.looks] == [1e4, 1e4, 1e6, 1e4, 1e4]

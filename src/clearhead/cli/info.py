@@ -14,7 +14,7 @@ from clearhead.messages import UserError, say
 from clearhead.models.config import DecoderConfig, ModelConfig
 from clearhead.models.cost import flops_per_token, generation_memory, parameters, training_memory
 from clearhead.models.explain import explain
-from clearhead.models.presets import PRESETS
+from clearhead.models.presets import PRESETS, preset
 
 
 def options() -> ArgumentParser:
@@ -34,7 +34,7 @@ def run(arguments: Sequence[str]) -> int:
     """Print parameters, operations a token and memory, split by part; or how two models differ."""
     made = options()
     asked = instantiate(made, parse(made, arguments))
-    if asked.run is not None and asked.model is not None:
+    if asked.run is not None and (asked.model is not None or asked.explain is not None):
         raise UserError(say("cli.info.two_models", run=asked.run))
     if asked.batch < 1:
         raise UserError(say("training.setting", name="batch", value=asked.batch, wanted="≥ 1"))
@@ -61,7 +61,7 @@ def _explain(first: str, second: str, *, as_json: bool) -> int:
 def _config(name: str) -> DecoderConfig:
     """The configuration of a preset, a run directory or one of its checkpoints."""
     if name in PRESETS and not Path(name).exists():
-        return PRESETS[name]
+        return preset(name)
     from clearhead.formats.run import find_run  # noqa: PLC0415 - loads torch
 
     config = find_run(Path(name))[0].model

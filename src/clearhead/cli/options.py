@@ -8,12 +8,13 @@ from argparse import ArgumentError
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 from jsonargparse import ArgumentParser, Namespace
 
 from clearhead.messages import UserError, say
 from clearhead.models import config as kinds
+from clearhead.models.choices import Choice
 from clearhead.models.codec import KINDS
 
 
@@ -68,6 +69,17 @@ def parse(options: ArgumentParser, arguments: Sequence[str]) -> Namespace:
     except ArgumentError as error:
         raise UserError(_one_line(str(error), options)) from None
     return parsed
+
+
+def typed_fields(arguments: Sequence[str]) -> frozenset[str]:
+    """The fields of the model that were named by flags: `--model.norm.eps 1e-6` names `norm`.
+
+    Empty if the whole model was given by its class.
+    """
+    if any(_is(argument, "--model") for argument in arguments):
+        return frozenset()
+    named = (re.match(r"--model\.([\w-]+)", argument) for argument in arguments)
+    return frozenset(name[1].replace("-", "_") for name in named if name)
 
 
 def instantiate(options: ArgumentParser, parsed: Namespace) -> Namespace:
@@ -162,6 +174,8 @@ def _fault_of_config(problem: str) -> str | None:
 
 def _unknown(flag: str, options: ArgumentParser) -> str:
     flags = _flags(options)
+    if flag in flags:
+        return say("cli.needs_class", flag=flag)
     near = difflib.get_close_matches(flag, flags, 1, cutoff=0.5) or ["--help"]
     return say("cli.unknown_flag", flag=flag, near=near[0])
 
@@ -173,6 +187,8 @@ def _dashed(keys: str, options: ArgumentParser) -> str:
 
 def _choices(keys: str) -> list[str]:
     """The class names that the field `keys` may take."""
-    default = getattr(kinds.DecoderConfig(), keys.rpartition(".")[2], None)
-    family = type(default).__bases__[0] if is_dataclass(default) else kinds.ModelConfig
+    name = keys.rpartition(".")[2]
+    wanted = [hint for kind in KINDS.values() for field, hint in get_type_hints(kind).items() if field == name]
+    families = [kind for hint in wanted for kind in (hint, *get_args(hint)) if isinstance(kind, type)]
+    family = next((kind for kind in families if issubclass(kind, Choice)), kinds.ModelConfig)
     return [name for name, found in KINDS.items() if isinstance(found, type) and issubclass(found, family)]

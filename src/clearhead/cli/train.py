@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from jsonargparse import ArgumentParser, Namespace
 
-from clearhead.cli.options import INTERRUPTED, add_device, instantiate, parse, parser, use_threads
+from clearhead.cli.options import INTERRUPTED, add_device, instantiate, parse, parser, typed_fields, use_threads
 from clearhead.messages import UserError, say
 from clearhead.models.config import ModelConfig
 
@@ -47,8 +47,10 @@ def options() -> ArgumentParser:
     made.add_argument("--out", type=str, default=None, help="run directory to make, or to go on with")
     made.add_argument("--resume", action="store_true", help="go on with the run in --out")
     made.add_argument("--config", action="config", help="YAML or JSON file with these options")
-    made.add_argument("--encoding", default="auto", help="of the files, such as utf-8 or gb18030; recognised if auto")
-    made.add_argument("--tokenizer", default="character", help="character or byte")
+    made.add_argument(
+        "--encoding", type=str, default=None, help="of the files, such as utf-8 or gb18030; recognised if auto"
+    )
+    made.add_argument("--tokenizer", type=str, default=None, help="character (default) or byte")
     made.add_argument(
         "--model", type=ModelConfig, default=None, help="sizes and parts; chosen for the text if not given"
     )
@@ -65,16 +67,16 @@ def run(arguments: Sequence[str]) -> int:
     if asked.out is None:
         raise UserError(say("cli.train.no_out"))
     use_threads(asked.threads)
-    return _train(asked)
+    return _train(asked, typed_fields(arguments))
 
 
-def _train(asked: Namespace) -> int:
+def _train(asked: Namespace, typed: frozenset[str]) -> int:
     from clearhead.models.device import pick_device  # noqa: PLC0415 - torch comes after the flags are right
     from clearhead.training.run import Training  # noqa: PLC0415
 
     device = pick_device(asked.device)
     _tell(say("cli.train.preparing"))
-    plan = _plan(asked)
+    plan = _plan(asked, typed)
     for note in plan.data.notes + plan.reasons:
         _tell(note)
     training = Training(plan.run, plan.settings, plan.data.train, plan.data.validation, device)
@@ -93,7 +95,7 @@ def _train(asked: Namespace) -> int:
     return 0
 
 
-def _plan(asked: Namespace) -> Plan:
+def _plan(asked: Namespace, typed: frozenset[str]) -> Plan:
     from clearhead.models.device import pick_device  # noqa: PLC0415
     from clearhead.training.plan import new_plan, resumed_plan  # noqa: PLC0415
 
@@ -102,14 +104,23 @@ def _plan(asked: Namespace) -> Plan:
     files = [files] if isinstance(files, str) else files
     given: Given = {name: asked[name] for name in names if asked[name] is not None}
     if asked.resume:
-        return resumed_plan(Path(asked.out), files, given, model=asked.model)
+        return resumed_plan(
+            Path(asked.out),
+            files,
+            given,
+            model=asked.model,
+            typed=typed,
+            encoding=asked.encoding,
+            tokenizer=asked.tokenizer,
+        )
     return new_plan(
         Path(asked.out),
         files,
         given,
         model=asked.model,
-        encoding=asked.encoding,
-        tokenizer=asked.tokenizer,
+        typed=typed,
+        encoding=asked.encoding or "auto",
+        tokenizer=asked.tokenizer or "character",
         device=pick_device(asked.device),
     )
 
@@ -120,12 +131,9 @@ def _follow(training: Training, plan: Plan, stopped: list[int]) -> None:
     from clearhead.training.metrics import MetricsFile  # noqa: PLC0415
 
     with MetricsFile(plan.run, training.step) as metrics, Progress(training, plan) as progress:
-        for event in training.events():
+        for event in training.events(stop=lambda: bool(stopped)):
             metrics.take(event)
             progress.take(event)
-            # After the last update there is nothing left to stop: its evaluation and checkpoint finish the run.
-            if stopped and training.step < plan.settings.steps:
-                return
 
 
 def _summary(plan: Plan, training: Training) -> str:

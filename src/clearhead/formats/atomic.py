@@ -22,8 +22,16 @@ def write_json(path: Path, data: Any) -> None:
     Raises:
         UserError: if the system refuses (no space, no permission), with its reason; `path` is as it was.
     """
+    write_text(path, json.dumps(data, ensure_ascii=False, indent=2) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write UTF-8 text under a temporary name, then rename it to `path`.
+
+    Raises:
+        UserError: as `write_json`.
+    """
     partial = path.with_name(f"{PARTIAL}{os.getpid()}-{path.name}")
-    text = json.dumps(data, ensure_ascii=False, indent=2) + "\n"
     with clear_failure(path), partial.open("w", encoding="utf-8", newline="\n") as file:
         file.write(text)
         file.flush()

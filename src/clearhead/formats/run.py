@@ -53,7 +53,10 @@ class Run:
 
     def checkpoints(self) -> list[Checkpoint]:
         """Every complete checkpoint, oldest first."""
-        folders = sorted((self.path / "checkpoints").glob("[0-9]*"), key=lambda folder: int(folder.name))
+        folders = [
+            folder for folder in (self.path / "checkpoints").glob("*") if folder.name.isdecimal() and folder.is_dir()
+        ]
+        folders.sort(key=lambda folder: int(folder.name))
         return [_checkpoint(folder) for folder in folders]
 
     def latest(self) -> Checkpoint:
@@ -125,6 +128,7 @@ def find_run(path: Path) -> tuple[Run, Path | None]:
     Raises:
         UserError: as `read_run`.
     """
+    path = path if path.name else path.resolve()
     is_checkpoint = path.parent.name == "checkpoints" and (path / "model.safetensors").exists()
     return (read_run(path.parent.parent), path) if is_checkpoint else (read_run(path), None)
 

@@ -2,7 +2,8 @@
 
 `GrowingStore` is the reference: it concatenates. `FixedStore` writes into memory allocated once and keeps every shape the
 same from step to step, as compiled decoding wants. `WindowStore` keeps the last W keys in a ring. All count one length for
-all blocks, and serve rows with padding anywhere.
+all blocks, and serve rows with
+padding (the ring: on the left).
 
 Source: transformer-notes §16.
 """
@@ -66,7 +67,7 @@ class GrowingStore(_Counted):
 
     def __init__(self, model: Decoder) -> None:
         super().__init__(model.context)
-        self.layers = [_GrowingLayer() for _ in model.blocks]
+        self.layers = [_GrowingLayer(self) for _ in model.blocks]
 
     def places(self, length: int, real: Tensor | None, device: torch.device) -> Places:
         """As `Store.places`: the new tokens follow the kept ones, and all are visible."""
@@ -95,19 +96,23 @@ class GrowingStore(_Counted):
 class _GrowingLayer:
     """Keys and values of one block, (B,K,S,d) each, in the order of their tokens."""
 
-    def __init__(self) -> None:
+    def __init__(self, store: GrowingStore) -> None:
+        self.store = store
         self.kept: tuple[Tensor, Tensor] | None = None
 
     def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """All keys and values, the new ones last."""
-        if self.kept is not None:
-            k, v = torch.cat([self.kept[0], k], dim=-2), torch.cat([self.kept[1], v], dim=-2)
+        # Only what has been counted: a forward that failed half-way may have left more.
+        counted = () if self.kept is None else tuple(kept[..., : self.store.length, :] for kept in self.kept)
+        pairs = zip(counted, (k, v), strict=True) if counted else ((k[..., :0, :], k), (v[..., :0, :], v))
+        k, v = (torch.cat(pair, dim=-2) for pair in pairs)
         self.kept = (k, v)
         return k, v
 
     def truncate(self, length: int) -> None:
+        """Forget all tokens after the first `length`."""
         if self.kept is not None:
-            self.kept = (self.kept[0][..., :length, :], self.kept[1][..., :length, :])
+            self.kept = (self.kept[0][..., :length, :].clone(), self.kept[1][..., :length, :].clone())
 
 
 class FixedStore(_Counted):
@@ -122,7 +127,9 @@ class FixedStore(_Counted):
     """
 
     def __init__(self, model: Decoder, capacity: int | None = None) -> None:
-        super().__init__(min(capacity or model.context, model.context))
+        if capacity is not None and capacity < 1:
+            raise ValueError(f"a store of {capacity} tokens holds nothing; give at least 1")
+        super().__init__(model.context if capacity is None else min(capacity, model.context))
         self.start: Tensor | None = None
         self.slots: Tensor | None = None
         self.layers = [_FixedLayer(self) for _ in model.blocks]
@@ -189,10 +196,13 @@ class WindowStore(_Counted):
         spare: how many tokens more are kept, so that `truncate` can go back that far.
 
     Raises:
-        UserError: if a block of the model has no window.
+        UserError: if a block of the model has no window; from `places` if padding follows a real token.
+        ValueError: if `spare` is negative.
     """
 
     def __init__(self, model: Decoder, spare: int = 0) -> None:
+        if spare < 0:
+            raise ValueError(f"spare = {spare} must be at least 0")
         super().__init__(model.context)
         windows = [look.window for look in model.looks]
         if None in windows:
@@ -205,6 +215,9 @@ class WindowStore(_Counted):
     def places(self, length: int, real: Tensor | None, device: torch.device) -> Places:
         """As `Store.places`: the keys are those of the ring, oldest first, then the new ones."""
         known = self._extend(length, real, device)
+        # The ring gives way by slots, a window counts real tokens: they are the same while padding comes first.
+        if known is not None and bool((known[:, :-1] & ~known[:, 1:]).any()):
+            raise UserError(say("generation.ring_padding"))
         end, first = self.length + length, max(self.first, self.length - self.size)
         if known is None:
             return Places(range(self.length, end), range(first, end), EVERYTHING)
@@ -214,6 +227,12 @@ class WindowStore(_Counted):
     def layer(self, index: int) -> _RingLayer:
         """The part of block `index`."""
         return self.layers[index]
+
+    def advance(self, length: int) -> None:
+        """Count `length` more tokens and let them into the ring."""
+        for layer in self.layers:
+            layer.settle()
+        super().advance(length)
 
     def truncate(self, length: int) -> None:
         """Forget every token after the first `length`, at most `spare` of them.
@@ -229,27 +248,36 @@ class WindowStore(_Counted):
 
 
 class _RingLayer:
-    """Keys and values of one block: token t lies in slot t mod size."""
+    """Keys and values of one block: token t lies in slot t mod size.
+
+    New ones wait beside the ring until the forward is done: they push out old ones that it may still be asked for.
+    """
 
     def __init__(self, store: WindowStore) -> None:
         self.store = store
         self.ring: tuple[Tensor, Tensor] | None = None
+        self.waiting: tuple[Tensor, Tensor] | None = None
 
     def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """The kept keys and values, oldest first, then the new ones; the newest go into the ring."""
+        """The kept keys and values, oldest first, then the new ones."""
         store = self.store
         if self.ring is None:
             self.ring = (self._room(k), self._room(v))
         kept = torch.arange(max(store.first, store.length - store.size), store.length, device=k.device) % store.size
-        seen = tuple(
-            torch.cat([ring.index_select(-2, kept), new], dim=-2) for ring, new in zip(self.ring, (k, v), strict=True)
-        )
-        newest = min(k.shape[-2], store.size)
-        end = store.length + k.shape[-2]
-        slots = torch.arange(end - newest, end, device=k.device) % store.size
-        for ring, new in zip(self.ring, (k, v), strict=True):
+        self.waiting = (k, v)
+        old_k, old_v = (ring.index_select(-2, kept) for ring in self.ring)
+        return torch.cat([old_k, k], dim=-2), torch.cat([old_v, v], dim=-2)
+
+    def settle(self) -> None:
+        """Write the waiting keys and values into their slots, the newest `size` of them."""
+        if self.ring is None or self.waiting is None:
+            return
+        length = self.waiting[0].shape[-2]
+        newest, end = min(length, self.store.size), self.store.length + length
+        slots = torch.arange(end - newest, end, device=self.ring[0].device) % self.store.size
+        for ring, new in zip(self.ring, self.waiting, strict=True):
             ring.index_copy_(-2, slots, new[..., -newest:, :].to(ring.dtype))
-        return seen[0], seen[1]
+        self.waiting = None
 
     def _room(self, new: Tensor) -> Tensor:
         return new.new_zeros(*new.shape[:-2], self.store.size, new.shape[-1])
@@ -260,6 +288,6 @@ Cache = GrowingStore | FixedStore | WindowStore
 
 
 def bytes_kept(store: Cache) -> int:
-    """Bytes of all kept keys and values."""
+    """Bytes allocated for all kept keys and values."""
     pairs = [layer.ring if isinstance(layer, _RingLayer) else layer.kept for layer in store.layers]
-    return sum(tensor.numel() * tensor.element_size() for pair in pairs if pair is not None for tensor in pair)
+    return sum(tensor.untyped_storage().nbytes() for pair in pairs if pair is not None for tensor in pair)

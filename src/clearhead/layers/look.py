@@ -13,6 +13,7 @@ from clearhead.layers.store import Places
 from clearhead.ops.masks import Allowed, Causal, Mask, Positions, Window
 from clearhead.ops.positions import alibi_bias, alibi_slopes
 from clearhead.ops.rotary import Rotate, rotary_frequencies, rotation, unrotated
+from clearhead.ops.softmax import at_least_float32
 
 Turn = Callable[[Positions, torch.dtype, torch.device], Rotate]
 """From positions, and the type and device of the vectors, to how they are turned."""
@@ -75,9 +76,10 @@ class Alibi:
     heads: int
 
     def __call__(self, places: Places, dtype: torch.dtype, device: torch.device) -> Tensor:
-        """(H,T,S), or (B,H,T,S) for positions per row."""
+        """(H,T,S), or (B,H,T,S) for positions per row; multiplied in float32 or wider, then cast to `dtype`."""
         queries, keys = (_as_tensor(positions, device) for positions in (places.queries, places.keys))
-        return alibi_bias(alibi_slopes(self.heads).to(device, dtype), queries, keys)
+        slopes = alibi_slopes(self.heads).to(device, at_least_float32(dtype))
+        return alibi_bias(slopes, queries, keys).to(dtype)
 
 
 @dataclass(frozen=True)

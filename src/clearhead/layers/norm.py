@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from clearhead.ops.norm import rms_norm
+from clearhead.ops.softmax import at_least_float32
 
 
 class LayerNorm(nn.Module):
@@ -62,4 +63,4 @@ class OffsetRMSNorm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., D) -> (..., D)."""
-        return rms_norm(x, 1.0 + self.weight.float() if self.weight.dtype.itemsize < 4 else 1.0 + self.weight, self.eps)
+        return rms_norm(x, 1.0 + self.weight.to(at_least_float32(self.weight.dtype)), self.eps)

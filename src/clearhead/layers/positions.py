@@ -39,7 +39,8 @@ class LearnedPositions(nn.Module):
         """(B,T,D), T positions or (B,T) -> (B,T,D).
 
         Raises:
-            UserError: if a position lies behind the table, with both numbers.
+            UserError: if a range of positions ends behind the table, with both numbers.
+            IndexError: if a position of a tensor lies behind the table.
         """
         if isinstance(positions, range):
             if positions.stop > len(self.table):

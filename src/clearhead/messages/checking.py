@@ -5,9 +5,17 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "changing all tokens from t on, at {places} places t, moved earlier outputs by {leak} and later ones by {answer} or more",
         "在 {places} 个位置 t 改变其后的全部 token：之前的输出变动 {leak}，之后的输出变动不小于 {answer}",
     ),
+    "checking.no_future_to_see": (
+        "a context of one position has no future to see",
+        "上下文只有一个位置，没有未来可看",
+    ),
     "checking.future_gradient": (
-        "the gradient of an output with respect to later inputs is {leak}, to its own and earlier ones {past} or more",
-        "输出对其后输入的梯度为 {leak}，对自身及之前输入的梯度不小于 {past}",
+        "the gradient of an output with respect to later inputs is {leak}, to its own {own} or more",
+        "输出对其后输入的梯度为 {leak}，对自身输入的梯度不小于 {own}",
+    ),
+    "checking.past": (
+        "the gradient of an output with respect to some earlier input is {past} or more",
+        "输出对某个更早输入的梯度不小于 {past}",
     ),
     "checking.kernels": (
         "the model, its visible and its fused kernel differ by up to {difference} in float64; rounding allows {allowed}",

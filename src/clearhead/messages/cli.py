@@ -17,6 +17,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "there is no option {flag} here; did you mean {near}?",
         "这里没有选项 {flag}；是不是 {near}？",
     ),
+    "cli.needs_class": (
+        "{flag} does not belong to the class chosen here; in a file name the class: class_path: DecoderConfig, init_args: ...",
+        "{flag} 不属于这里所选的类；在文件中请写明类名：class_path: DecoderConfig，init_args: ……",
+    ),
     "cli.unknown_choice": (
         "{flag} {value}: there is no such choice; there are {known}",
         "{flag} {value}：没有这个选择；可选 {known}",
@@ -85,8 +89,8 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "cli.check.right": ("right", "正确"),
     "cli.check.wrong": ("WRONG", "错误"),
     "cli.info.two_models": (
-        "give {run} or --model, not both: a run has its model already",
-        "{run} 与 --model 只能给一个：一次训练已有自己的模型",
+        "give {run}, --model or --explain A B, one of them",
+        "{run}、--model 与 --explain A B 三者只能给一个",
     ),
     "cli.info.model": (
         "{layers} blocks, {heads} heads ({kv_heads} key/value), width {width}, context {context}, vocabulary {vocab}",

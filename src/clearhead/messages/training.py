@@ -5,6 +5,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{name} = {value} must be {wanted}",
         "{name} = {value} 应满足 {wanted}",
     ),
+    "training.not_finite": (
+        "the loss of step {step} is not a finite number (learning rate {lr}); start again with a lower --lr",
+        "第 {step} 步的损失不是有限数（学习率 {lr}）；请用更小的 --lr 重新开始",
+    ),
     "training.sizes": (
         "Size for {characters} characters: {layers} blocks, {heads} heads, width {width}, context {context}, dropout {dropout}"
         " (--model.layers --model.heads --model.width --model.context choose another).",
@@ -13,9 +17,9 @@ MESSAGES: dict[str, tuple[str, str]] = {
     ),
     "training.steps": (
         "Steps: {steps}, as this machine ({device}) trains about {speed} tokens/s and about {seconds} s are planned;"
-        " a small text is not read more than 30 times (--steps chooses another).",
+        " a small text is not read more than {epochs} times (--steps chooses another).",
         "步数：{steps}。本机（{device}）每秒约训练 {speed} 个 token，计划用约 {seconds} 秒；"
-        "小文本最多读 30 遍（可用 --steps 另选）。",
+        "小文本最多读 {epochs} 遍（可用 --steps 另选）。",
     ),
     "training.out_exists": (
         "{out} holds a run already; add --resume to go on with it, or give another --out",

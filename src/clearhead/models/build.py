@@ -19,7 +19,7 @@ from clearhead.layers.positions import LearnedPositions, NoPositions, Sinusoidal
 from clearhead.layers.sinks import SinkAttention
 from clearhead.models import choices
 from clearhead.models.choices import Choice
-from clearhead.models.config import DecoderConfig
+from clearhead.models.config import DecoderConfig, Sight
 from clearhead.models.decoder import Decoder
 from clearhead.models.initialise import initialise
 from clearhead.ops.activation import relu_squared
@@ -148,7 +148,7 @@ def _positions(config: DecoderConfig) -> nn.Module:
     return NoPositions()
 
 
-def _look(config: DecoderConfig, sight: choices.Sight) -> Look:
+def _look(config: DecoderConfig, sight: Sight) -> Look:
     positions = config.positions_of(sight)
     turn = _turn(positions, config.width_of_head) if isinstance(positions, choices.Rotary) else no_turn
     bias = Alibi(config.heads) if isinstance(positions, choices.ALiBi) else no_bias

@@ -8,10 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from clearhead.messages import UserError, say
+from clearhead.models.checked import check_types, in_order, positive
 
 
 class Choice:
     """Something that a model may have one way or another; the families of choices are its direct subclasses."""
+
+    def __post_init__(self) -> None:
+        check_types(self)
 
 
 class Activation(Choice):
@@ -60,6 +64,12 @@ class GEGLUTanh(Gated):
 class Norm(Choice):
     """The normalisation of the blocks and before the head."""
 
+    eps: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive("norm.eps", self.eps)
+
 
 @dataclass(frozen=True)
 class LayerNorm(Norm):
@@ -72,9 +82,6 @@ class LayerNorm(Norm):
 
     eps: float = 1e-5
     bias: bool = True
-
-    def __post_init__(self) -> None:
-        positive("norm.eps", self.eps)
 
 
 @dataclass(frozen=True)
@@ -89,9 +96,6 @@ class RMSNorm(Norm):
     eps: float = 1e-6
     offset: bool = False
 
-    def __post_init__(self) -> None:
-        positive("norm.eps", self.eps)
-
 
 class Scaling(Choice):
     """How rotary frequencies are stretched for contexts longer than the trained one."""
@@ -102,8 +106,18 @@ class Unscaled(Scaling):
     """Frequencies as they are."""
 
 
+class Stretched(Scaling):
+    """Frequencies are divided, some or all of them."""
+
+    factor: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive("scaling.factor", self.factor)
+
+
 @dataclass(frozen=True)
-class Linear(Scaling):
+class Linear(Stretched):
     """All frequencies divided.
 
     Args:
@@ -112,12 +126,9 @@ class Linear(Scaling):
 
     factor: float
 
-    def __post_init__(self) -> None:
-        positive("scaling.factor", self.factor)
-
 
 @dataclass(frozen=True)
-class YaRN(Scaling):
+class YaRN(Stretched):
     """Slow frequencies divided, fast ones kept, scores made a little steeper.
 
     Args:
@@ -133,11 +144,14 @@ class YaRN(Scaling):
     slow: float = 1.0
 
     def __post_init__(self) -> None:
-        positive("scaling.factor", self.factor)
+        super().__post_init__()
+        positive("scaling.original_context", self.original_context)
+        positive("scaling.slow", self.slow)
+        in_order("scaling.slow", self.slow, "scaling.fast", self.fast)
 
 
 @dataclass(frozen=True)
-class Llama3(Scaling):
+class Llama3(Stretched):
     """Llama 3.1's mixture of kept and divided frequencies.
 
     Args:
@@ -153,7 +167,10 @@ class Llama3(Scaling):
     original_context: int = 8192
 
     def __post_init__(self) -> None:
-        positive("scaling.factor", self.factor)
+        super().__post_init__()
+        positive("scaling.original_context", self.original_context)
+        positive("scaling.low", self.low)
+        in_order("scaling.low", self.low, "scaling.high", self.high)
 
 
 class Positions(Choice):
@@ -183,6 +200,7 @@ class Sinusoidal(Positions):
     halves: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         positive("positions.base", self.base)
 
 
@@ -203,7 +221,8 @@ class Rotary(Positions):
     scaling: Scaling = Unscaled()
 
     def __post_init__(self) -> None:
-        positive("positions.theta", self.theta)
+        super().__post_init__()
+        in_order("1", 1.0, "positions.theta", self.theta)
         if not 0 < self.fraction <= 1:
             raise UserError(
                 say("models.out_of_range", field="positions.fraction", value=self.fraction, wanted="0 < x ≤ 1")
@@ -266,28 +285,3 @@ class Parallel(Block):
     """
 
     shared: bool = False
-
-
-@dataclass(frozen=True)
-class Sight(Choice):
-    """How the blocks of one kind look, where not all blocks look alike.
-
-    Args:
-        window: how many keys a query sees at most, itself included; None for all.
-        positions: rotary or no positions of these blocks; the model's own if None.
-    """
-
-    window: int | None = None
-    positions: Positions | None = None
-
-    def __post_init__(self) -> None:
-        if self.window is not None and self.window < 1:
-            raise UserError(say("models.too_small", field="window", value=self.window, least=1))
-        if not isinstance(self.positions, Rotary | NoPositions | None):
-            raise UserError(say("models.sight_positions", name=type(self.positions).__name__))
-
-
-def positive(field: str, value: float) -> None:
-    """Raise a UserError unless `value` is a finite number above 0."""
-    if not 0 < value < float("inf"):
-        raise UserError(say("models.out_of_range", field=field, value=value, wanted="> 0"))

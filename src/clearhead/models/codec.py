@@ -10,6 +10,7 @@ from typing import Any, TypeVar, get_args, get_type_hints
 
 from clearhead.messages import UserError, say
 from clearhead.models import choices, config
+from clearhead.models.checked import holds, name_of
 
 KINDS = {name: found for module in (choices, config) for name, found in vars(module).items() if is_dataclass(found)}
 """Every class that a configuration may name."""
@@ -62,22 +63,17 @@ def _argument(name: str, field: str, value: object, hints: dict[str, Any]) -> ob
     if field not in hints:
         raise UserError(say("models.unknown_field", name=name, field=field, known=", ".join(hints)))
     wanted = hints[field]
-    if wanted == tuple[choices.Sight, ...]:
+    if wanted == tuple[config.Sight, ...]:
         if not isinstance(value, list):
             raise UserError(say("models.wrong_type", name=name, field=field, value=value, wanted="list"))
-        return tuple(from_plain(item, choices.Sight) for item in value)
+        return tuple(from_plain(item, config.Sight) for item in value)
     family = next((kind for kind in (wanted, *get_args(wanted)) if _is_family(kind)), None)
     if family is not None and value is not None:
         return from_plain(value, family)
-    accepted = wanted | int if float in (wanted, *get_args(wanted)) else wanted
-    if not isinstance(value, accepted) or (isinstance(value, bool) and wanted is not bool):
-        raise UserError(say("models.wrong_type", name=name, field=field, value=value, wanted=_name_of(wanted)))
+    if not holds(value, wanted):
+        raise UserError(say("models.wrong_type", name=name, field=field, value=value, wanted=name_of(wanted)))
     return value
 
 
 def _is_family(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, choices.Choice)
-
-
-def _name_of(wanted: Any) -> str:
-    return wanted.__name__ if isinstance(wanted, type) else str(wanted)

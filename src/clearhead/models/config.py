@@ -5,23 +5,44 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from clearhead.messages import UserError, say
+from clearhead.models.checked import check_types, positive
 from clearhead.models.choices import (
     GELU,
     Activation,
     Auto,
     Block,
+    Choice,
     Fused,
     Kernel,
     LayerNorm,
     Learned,
+    NoPositions,
     Norm,
     Positions,
     PreNorm,
     Rotary,
-    Sight,
     Sinusoidal,
-    positive,
 )
+
+
+@dataclass(frozen=True)
+class Sight(Choice):
+    """How the blocks of one kind look, where not all blocks look alike.
+
+    Args:
+        window: how many keys a query sees at most, itself included; None for all.
+        positions: rotary or no positions of these blocks; the model's own if None.
+    """
+
+    window: int | None = None
+    positions: Positions | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.window is not None and self.window < 1:
+            raise UserError(say("models.too_small", field="window", value=self.window, least=1))
+        if not isinstance(self.positions, Rotary | NoPositions | None):
+            raise UserError(say("models.sight_positions", name=type(self.positions).__name__))
 
 
 class ModelConfig:
@@ -94,9 +115,11 @@ class DecoderConfig(ModelConfig):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "cycle", tuple(self.cycle))
+        check_types(self)
         for field in fields(self):
-            if field.type in ("int", "int | None"):
-                _whole_number(field.name, getattr(self, field.name), optional=field.type != "int")
+            value = getattr(self, field.name)
+            if field.type in ("int", "int | None") and value is not None and value < 1:
+                raise UserError(say("models.too_small", field=field.name, value=value, least=1))
         if not 0 <= self.dropout < 1:
             raise UserError(say("models.not_probability", field="dropout", value=self.dropout))
         for name in ("attention_scale", "softcap"):
@@ -160,16 +183,6 @@ class DecoderConfig(ModelConfig):
                 raise UserError(say("models.nothing_turned", fraction=positions.fraction, width=self.width_of_head))
         if self.width % 2 and isinstance(self.positions, Sinusoidal):
             raise UserError(say("models.out_of_range", field="width", value=self.width, wanted="even (Sinusoidal)"))
-
-
-def _whole_number(name: str, value: object, *, optional: bool) -> None:
-    """Raise a UserError unless `value` is a whole number of at least 1, or None where that is allowed."""
-    if value is None and optional:
-        return
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise UserError(say("models.wrong_type", name="DecoderConfig", field=name, value=value, wanted="int"))
-    if value < 1:
-        raise UserError(say("models.too_small", field=name, value=value, least=1))
 
 
 def _must_divide(larger: str, larger_value: int, smaller: str, smaller_value: int) -> None:

@@ -50,17 +50,18 @@ def flops_per_token(config: DecoderConfig, length: int | None = None) -> dict[st
     """Floating-point operations of one token's forward, by part; a multiplication and an addition count as two.
 
     Matrix products alone are counted. Scores and mixing are those of a token that looks at `length` keys (the context
-    if not given): 2·S·H·d each. A backward costs twice a forward, so a training step three times this per token.
+    if not given, at most a block's window): 2·S·H·d each. A backward costs twice a forward, so a training step three times this per token.
 
     Source: Kaplan et al. 2020 §2.1 (arXiv:2001.08361).
     """
-    keys = config.context if length is None else length
+    length = config.context if length is None else length
+    keys = sum(min(length, length if sight.window is None else sight.window) for sight in config.sights)
     matrices = 3 if isinstance(config.activation, choices.Gated) else 2
     mixed = config.heads * config.width_of_head
     return {
         "qkv": config.layers * 2 * config.width * _qkv(config),
-        "scores": config.layers * 2 * keys * mixed,
-        "mixing": config.layers * 2 * keys * mixed,
+        "scores": 2 * keys * mixed,
+        "mixing": 2 * keys * mixed,
         "output": config.layers * 2 * mixed * config.width,
         "feedforward": config.layers * 2 * matrices * config.width * config.hidden,
         "head": 2 * config.width * config.vocab,

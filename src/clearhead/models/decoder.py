@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from clearhead.layers.embedding import TokenEmbedding
 from clearhead.layers.look import Look
-from clearhead.layers.store import NO_STORE, Store
+from clearhead.layers.store import NO_STORE, Places, Store
 from clearhead.messages import UserError, say
 from clearhead.ops.masks import EVERYTHING, Mask
 from clearhead.ops.tap import NO_TAP, Tap
@@ -79,7 +79,7 @@ class Decoder(nn.Module):
         """
         length = fits(ids.shape[-1], self.context)
         places = store.places(length, real, ids.device)
-        places = places if positions is None else places._replace(queries=positions, keys=positions)
+        places = places if positions is None else standing(places, positions)
         x = tap("embedding", self.embedding(ids))
         x = tap("input", self.dropout(self.embedding_norm(self.positions(x, places.queries, tap=tap))))
         seen = {look: look(places, visible, x) for look in dict.fromkeys(self.looks)}
@@ -88,6 +88,20 @@ class Decoder(nn.Module):
             x = block(x, mask, rotate=rotate, bias=bias, store=store.layer(index), tap=tap.within(f"blocks.{index}"))
         store.advance(length)
         return tap("logits", self.head(tap("norm", self.norm(x))))
+
+
+def standing(places: Places, positions: Tensor) -> Places:
+    """The places of tokens whose positions the caller gives.
+
+    Raises:
+        ValueError: if a store shows further keys, whose positions are not among those given.
+    """
+    keys = places.keys.shape[-1] if isinstance(places.keys, Tensor) else len(places.keys)
+    if keys != positions.shape[-1]:
+        raise ValueError(
+            f"positions of {positions.shape[-1]} tokens are given and {keys} keys are visible; use no store"
+        )
+    return places._replace(queries=positions, keys=positions)
 
 
 def fits(length: int, context: int) -> int:

@@ -69,15 +69,31 @@ def attend_visible(
     Shapes, arguments and result are those of `Attend`. Softmax runs in the wider of float32 and the input's type.
     """
     scores = scaled_scores(q, k, scale)
-    scores = tap("scores", scores if bias is None else scores + bias)
-    weights = softmax(scores.masked_fill(~visible.matrix(q.device), -torch.inf))
-    return mix(tap("weights", weights), v, dropout)
+    weights = weigh(scores, visible, bias=bias, tap=tap)
+    return mix(weights, v, dropout)
 
 
 def scaled_scores(q: Tensor, k: Tensor, scale: float | None = None) -> Tensor:
     """q kᵀ · scale, 1/√d if not given: (B,H,T,d), (B,K,S,d) -> (B,H,T,S)."""
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     return q @ repeat_heads(k, q.shape[-3]).transpose(-2, -1) * scale
+
+
+def weigh(
+    scores: Tensor, visible: Mask, *, bias: Tensor | None = None, sink: Tensor | None = None, tap: Tap = NO_TAP
+) -> Tensor:
+    """softmax(scores + bias, -∞ where a query must not look): (B,H,T,S) -> (B,H,T,S), the sum over keys 1.
+
+    Args:
+        scores: scaled products of queries and keys.
+        visible: who may look at whom.
+        bias: added to the scores, broadcasts to (B,H,T,S).
+        sink: a further score that takes weight and holds no value, broadcasts to (B,H,T,1).
+        tap: sees `scores`, after the bias and before the mask, and `weights`.
+    """
+    scores = tap("scores", scores if bias is None else scores + bias)
+    hidden = scores.masked_fill(~visible.matrix(scores.device), -torch.inf)
+    return tap("weights", softmax(hidden, sink=sink))
 
 
 def mix(weights: Tensor, v: Tensor, dropout: float = 0.0) -> Tensor:
@@ -100,8 +116,8 @@ def attend_fused(
 
     Shapes, arguments and result are those of `Attend`. It has no `scores` and `weights` to show to a tap.
     """
-    triangle, grouped = _is_triangle(visible), q.shape[-3] != k.shape[-3]
-    if bias is None and (triangle or _allows_all(visible)):
+    triangle, grouped = _is_triangle(visible, q.shape[-2], k.shape[-2]), q.shape[-3] != k.shape[-3]
+    if bias is None and (triangle or _allows_all(visible, q.shape[-2], k.shape[-2])):
         return F.scaled_dot_product_attention(
             q, k, v, dropout_p=dropout, is_causal=triangle, scale=scale, enable_gqa=grouped
         )
@@ -117,17 +133,17 @@ def attend_fused(
     return mixed.masked_fill(~some, 0.0)
 
 
-def _is_triangle(visible: Mask) -> bool:
-    """Whether the mask is the square lower triangle, which is what PyTorch's `is_causal` means."""
+def _is_triangle(visible: Mask, queries: int, keys: int) -> bool:
+    """Whether the mask is the square lower triangle of these sizes, which is what PyTorch's `is_causal` means."""
     return (
         isinstance(visible, Causal)
         and isinstance(visible.queries, range)
-        and len(visible.queries) > 1
+        and len(visible.queries) == queries == keys > 1
         and visible.queries == visible.keys
     )
 
 
-def _allows_all(visible: Mask) -> bool:
+def _allows_all(visible: Mask, queries: int, keys: int) -> bool:
     """Whether no key is hidden, known without building the matrix: everything, or the newest position alone."""
     if isinstance(visible, Everything):
         return True
@@ -135,5 +151,6 @@ def _allows_all(visible: Mask) -> bool:
         isinstance(visible, Causal)
         and isinstance(visible.queries, range)
         and isinstance(visible.keys, range)
+        and (len(visible.queries), len(visible.keys)) == (queries, keys)
         and visible.keys.stop - 1 <= visible.queries.start
     )

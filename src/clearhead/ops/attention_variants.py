@@ -10,9 +10,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from clearhead.ops.attention import mix, scaled_scores
+from clearhead.ops.attention import mix, scaled_scores, weigh
 from clearhead.ops.masks import Mask
-from clearhead.ops.softmax import softmax
 from clearhead.ops.tap import NO_TAP, Tap
 
 
@@ -33,9 +32,7 @@ def attend_capped(
     The cap acts before bias and mask, so that a masked score stays -∞.
     """
     scores = cap * torch.tanh(scaled_scores(q, k, scale) / cap)
-    scores = tap("scores", scores if bias is None else scores + bias)
-    weights = softmax(scores.masked_fill(~visible.matrix(q.device), -torch.inf))
-    return mix(tap("weights", weights), v, dropout)
+    return mix(weigh(scores, visible, bias=bias, tap=tap), v, dropout)
 
 
 def attend_with_sinks(
@@ -55,7 +52,5 @@ def attend_with_sinks(
     weights = exp(scores) / (Σ exp(scores) + exp(sink_h)): a head may look at nothing much. `sinks` is (H).
     """
     scores = scaled_scores(q, k, scale)
-    scores = tap("scores", scores if bias is None else scores + bias)
-    hidden = scores.masked_fill(~visible.matrix(q.device), -torch.inf)
-    weights = softmax(hidden, sink=sinks[:, None, None].to(hidden.dtype))
-    return mix(tap("weights", weights), v, dropout)
+    sink = sinks[:, None, None].to(scores.dtype)
+    return mix(weigh(scores, visible, bias=bias, sink=sink, tap=tap), v, dropout)

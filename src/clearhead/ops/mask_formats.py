@@ -21,8 +21,13 @@ def from_sdpa(attn_mask: Tensor) -> Mask:
     return Allowed(attn_mask) if attn_mask.dtype == torch.bool else from_additive(attn_mask)
 
 
-def to_multihead(mask: Mask) -> Tensor:
+def to_multihead(mask: Mask, queries: int, keys: int) -> Tensor:
     """For `torch.nn.MultiheadAttention(attn_mask=)` of one mask for all: bool (T,S), True = must NOT look.
+
+    Args:
+        mask: the same for every row and head.
+        queries: T.
+        keys: S.
 
     Raises:
         ValueError: if rows of the batch differ; repeat such a mask per head yourself, (B·H,T,S).
@@ -32,12 +37,29 @@ def to_multihead(mask: Mask) -> Tensor:
         if matrix.shape[0] != 1:
             raise ValueError(f"rows differ, shape {tuple(matrix.shape)}; attn_mask of one mask for all is (T,S)")
         matrix = matrix[0]
-    return ~matrix
+    return ~matrix.expand(queries, keys)
 
 
-def from_multihead(attn_mask: Tensor | None = None, key_padding_mask: Tensor | None = None) -> Mask:
-    """From the masks of nn.MultiheadAttention, (T,S) and (B,S): bool, True = must NOT look; floats are additive."""
+def from_multihead(
+    attn_mask: Tensor | None = None, key_padding_mask: Tensor | None = None, heads: int | None = None
+) -> Mask:
+    """From the masks of nn.MultiheadAttention: bool, True = must NOT look; floats are additive.
+
+    Args:
+        attn_mask: (T,S), or (B·H,T,S) with `heads` given.
+        key_padding_mask: (B,S).
+        heads: H, to tell rows from heads in a mask of three axes.
+
+    Raises:
+        ValueError: if a mask of three axes comes without `heads`.
+    """
     mask: Mask = EVERYTHING
+    if attn_mask is not None and attn_mask.dim() == 3:
+        if heads is None:
+            raise ValueError(
+                f"an attn_mask of shape {tuple(attn_mask.shape)} folds rows and heads together; give heads"
+            )
+        attn_mask = attn_mask.reshape(-1, heads, *attn_mask.shape[1:])
     if attn_mask is not None:
         mask = mask & (Allowed(~attn_mask) if attn_mask.dtype == torch.bool else from_additive(attn_mask))
     if key_padding_mask is not None:

@@ -27,9 +27,9 @@ def layer_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = No
     wide = x.to(at_least_float32(x.dtype))
     centred = wide - wide.mean(-1, keepdim=True)
     variance = centred.square().mean(-1, keepdim=True)
-    normed = (centred / (variance + eps).sqrt()).to(x.dtype)
+    normed = centred / (variance + eps).sqrt()
     normed = normed if weight is None else normed * weight
-    return normed if bias is None else normed + bias
+    return (normed if bias is None else normed + bias).to(x.dtype)
 
 
 def rms_norm(x: Tensor, weight: Tensor | None = None, eps: float = 1e-6) -> Tensor:

@@ -50,7 +50,7 @@ class Windows:
         if not self.documents:
             raise ValueError(f"no document has more than {context} tokens")
         self.context, self.batch, self.seed = context, batch, seed
-        # One window fewer than fits at most, so that every epoch has room to begin at any of T places.
+        # One window fewer than fits at most: an epoch begins at a place of its own, and over the epochs every token is met.
         self.counts = [max(1, (len(document) - 1) // context - 1) for document in self.documents]
         self.an_epoch = sum(self.counts)
         self._order: tuple[int, NDArray[np.int64]] = (-1, np.empty((0, 2), dtype=np.int64))
@@ -70,7 +70,7 @@ class Windows:
             places = []
             for which, (document, count) in enumerate(zip(self.documents, self.counts, strict=True)):
                 room = len(document) - 1 - count * self.context
-                starts = generator.integers(0, min(room, self.context) + 1) + np.arange(count) * self.context
+                starts = generator.integers(0, room + 1) + np.arange(count) * self.context
                 places.append(np.stack([np.full(count, which), starts], axis=1))
             self._order = (epoch, generator.permutation(np.concatenate(places)))
         return self._order[1]

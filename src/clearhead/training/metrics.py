@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from clearhead.formats.atomic import clear_failure
+from clearhead.formats.atomic import clear_failure, write_text
 from clearhead.formats.run import Run
 from clearhead.training.fit import Update
 from clearhead.training.run import Evaluated, Event, Saved
@@ -33,10 +34,8 @@ class MetricsFile:
         self._line: dict[str, Any] | None = None
         with clear_failure(self._path):
             kept = [line for line in _complete_lines(self._path) if line["step"] <= step]
-            self._file = self._path.open("w", encoding="utf-8", newline="\n")
-            for line in kept:
-                self._write(line)
-            self._file.flush()
+            write_text(self._path, "".join(_as_text(line) for line in kept))
+            self._file = self._path.open("a", encoding="utf-8", newline="\n")
 
     def take(self, event: Event) -> None:
         """Record one event."""
@@ -75,7 +74,13 @@ class MetricsFile:
             self._line = None
 
     def _write(self, line: dict[str, Any]) -> None:
-        self._file.write(json.dumps(line) + "\n")
+        self._file.write(_as_text(line))
+
+
+def _as_text(line: dict[str, Any]) -> str:
+    """One line of JSON, which has no NaN: what is not a finite number is null."""
+    finite = {name: value if math.isfinite(value) else None for name, value in line.items() if value is not None}
+    return json.dumps(finite, allow_nan=False) + "\n"
 
 
 def _complete_lines(path: Path) -> list[dict[str, Any]]:
@@ -83,7 +88,10 @@ def _complete_lines(path: Path) -> list[dict[str, Any]]:
     lines = []
     for text in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
         try:
-            lines.append(json.loads(text))
+            line = json.loads(text)
         except json.JSONDecodeError:
             break
+        if not isinstance(line, dict) or not isinstance(line.get("step"), int):
+            break
+        lines.append(line)
     return lines

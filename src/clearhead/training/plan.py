@@ -16,7 +16,7 @@ from clearhead.messages import UserError, say
 from clearhead.models.config import DecoderConfig, ModelConfig
 from clearhead.training.run import measured_speed
 from clearhead.training.settings import TrainingSettings
-from clearhead.training.sizing import CORPUS_SECONDS, TEXT_SECONDS, pick_lr, pick_size, pick_steps
+from clearhead.training.sizing import CORPUS_SECONDS, MOST_EPOCHS, TEXT_SECONDS, pick_lr, pick_size, pick_steps
 from clearhead.training.text_data import TextData, new_tokenizer, prepare, read_texts
 
 Given = Mapping[str, int | float | str]
@@ -43,6 +43,7 @@ def new_plan(
     given: Given,
     *,
     model: ModelConfig | None = None,
+    typed: frozenset[str] = frozenset(),
     encoding: str = "auto",
     tokenizer: str = "character",
     device: torch.device,
@@ -54,6 +55,7 @@ def new_plan(
         files: texts to learn from; none for the built-in corpus.
         given: settings that the user has named; the rest is decided here.
         model: sizes and parts; picked for the text if None.
+        typed: the fields of `model` that the user has named, where the others are to be picked; empty for all.
         encoding: of the files.
         tokenizer: "character" or "byte".
         device: where it will run; its speed decides how many steps fit.
@@ -64,13 +66,15 @@ def new_plan(
     _must_be_free(out)
     texts = read_texts(files, encoding)
     size = pick_size(None if texts.built_in else texts.characters)
-    config = size.config() if model is None else model
-    if not isinstance(config, DecoderConfig):
-        raise UserError(say("formats.not_a_decoder", path=type(config).__name__))
+    config = size.config()
+    if model is not None:
+        if not isinstance(model, DecoderConfig):
+            raise UserError(say("formats.not_a_decoder", path=type(model).__name__))
+        config = _laid_over(config, model, typed) if typed else model
     data = prepare(texts, new_tokenizer(tokenizer, texts), config.context)
     config = replace(config, vocab=data.tokenizer.size, context=data.context)
     settings, reasons = _settings(given, config, data, size.batch, device)
-    if model is None:
+    if model is None or typed:
         picked = say(
             "training.sizes",
             characters=f"{texts.characters:,}",
@@ -85,8 +89,17 @@ def new_plan(
     return Plan(create_run(out, config, data.tokenizer, details), settings, data, reasons)
 
 
-def resumed_plan(out: Path, files: Sequence[str], given: Given, *, model: ModelConfig | None = None) -> Plan:
-    """Go on with the run in `out`, on the text it was trained on.
+def resumed_plan(
+    out: Path,
+    files: Sequence[str],
+    given: Given,
+    *,
+    model: ModelConfig | None = None,
+    typed: frozenset[str] = frozenset(),
+    encoding: str | None = None,
+    tokenizer: str | None = None,
+) -> Plan:
+    """Go on with the run in `out`, on the text it was trained on; what is given must be what it was started with.
 
     Raises:
         UserError: if there is no run, its text has changed, or a setting is asked for that would make it another
@@ -98,11 +111,17 @@ def resumed_plan(out: Path, files: Sequence[str], given: Given, *, model: ModelC
         if name not in CHANGEABLE and value != getattr(recorded, name):
             raise UserError(say("training.resume_differs", name=name, old=getattr(recorded, name), new=value))
     assert isinstance(run.model, DecoderConfig)
-    if model is not None:
-        _must_be_the_same(run.model, model)
+    kind = type(run.tokenizer).__name__.removesuffix("Tokenizer").lower()
+    for name, old, new in (("encoding", source.get("encoding", "auto"), encoding), ("tokenizer", kind, tokenizer)):
+        if new is not None and new != old:
+            raise UserError(say("training.resume_differs", name=name, old=old, new=new))
     texts = read_texts(files or source.get("files", ()), source.get("encoding", "auto"))
     if texts.source["sha256"] != source["sha256"]:
         raise UserError(say("training.text_changed", out=out))
+    if isinstance(model, DecoderConfig):
+        # A short text shrinks the context that is asked for: compare with what this one would have become.
+        context = prepare(texts, run.tokenizer, model.context).context
+        _must_be_the_same(run.model, replace(model, context=context), typed)
     data = prepare(texts, run.tokenizer, run.model.context)
     settings = TrainingSettings(**(run.details["training"] | dict(given)))
     if settings != recorded:
@@ -111,11 +130,17 @@ def resumed_plan(out: Path, files: Sequence[str], given: Given, *, model: ModelC
     return Plan(run, settings, data, ())
 
 
-def _must_be_the_same(old: DecoderConfig, new: ModelConfig) -> None:
-    """A UserError that names the first field that differs; the vocabulary is the tokenizer's, not the user's."""
+def _laid_over(picked: DecoderConfig, model: DecoderConfig, typed: frozenset[str]) -> DecoderConfig:
+    """The picked configuration with the fields that the user has named."""
+    plain = {field.name: getattr(picked, field.name) for field in fields(picked)}
+    return DecoderConfig(**(plain | {name: getattr(model, name) for name in typed}))
+
+
+def _must_be_the_same(old: DecoderConfig, new: DecoderConfig, typed: frozenset[str]) -> None:
+    """A UserError that names the first typed field that differs; the vocabulary is the tokenizer's, not the user's."""
     for field in fields(old):
-        before, after = getattr(old, field.name), getattr(new, field.name, None)
-        if before != after and field.name != "vocab":
+        before, after = getattr(old, field.name), getattr(new, field.name)
+        if before != after and field.name != "vocab" and (field.name in typed or not typed):
             raise UserError(say("training.resume_differs", name=f"model.{field.name}", old=before, new=after))
 
 
@@ -164,7 +189,12 @@ def _settings(
         )
         reasons = (
             say(
-                "training.steps", steps=chosen["steps"], speed=f"{speed:,.0f}", device=device, seconds=f"{seconds:.0f}"
+                "training.steps",
+                steps=chosen["steps"],
+                speed=f"{speed:,.0f}",
+                device=device,
+                epochs=MOST_EPOCHS,
+                seconds=f"{seconds:.0f}",
             ),
         )
     steps = chosen["steps"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -10,6 +11,7 @@ import torch
 from torch import nn
 
 from clearhead.formats.run import Run
+from clearhead.messages import UserError, say
 from clearhead.models.build import build
 from clearhead.models.config import DecoderConfig
 from clearhead.models.decoder import Decoder
@@ -86,8 +88,15 @@ class Training:
         if checkpoints:
             restore_checkpoint(checkpoints[-1], self.model, self.optimizer)
 
-    def events(self) -> Iterator[Event]:
-        """Train to the last step; an evaluation and a checkpoint follow the update that they belong to."""
+    def events(self, stop: Callable[[], bool] = lambda: False) -> Iterator[Event]:
+        """Train to the last step; an evaluation and a checkpoint follow the update that they belong to.
+
+        Args:
+            stop: asked when an update and all that follows it are done; True ends the training there.
+
+        Raises:
+            UserError: if the loss of an update is not a finite number; the checkpoints stay as they are.
+        """
         settings = self.settings
         schedule = partial(
             warmup_cosine, lr=settings.lr, steps=settings.steps, warmup=settings.warmup, final=settings.final_lr
@@ -106,7 +115,11 @@ class Training:
         for update in updates:
             self.step = update.step
             yield update
+            if not math.isfinite(update.loss):
+                raise UserError(say("training.not_finite", step=update.step, lr=f"{update.lr:.2g}"))
             yield from self._after(update.step)
+            if stop():
+                return
 
     def evaluate(self) -> float:
         """Mean loss over the whole validation text (nats per token)."""
