@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from clearhead.checking.decoder import check_decoder, kernels_agree, no_future, no_future_gradient
+from clearhead.checking.decoder import check_decoder, kernels_agree, no_future, no_future_gradient, past_is_seen
 from clearhead.checking.finding import Finding
 from clearhead.models.build import build
 from clearhead.models.choices import Fused, Kernel, Visible
@@ -20,7 +20,7 @@ from tests.oracles import faulty_attention as faulty
 from tests.oracles.faulty_attention import name_of
 
 CONFIG = DecoderConfig(vocab=29, layers=2, heads=4, kv_heads=2, width=12, context=9, dropout=0.3)
-LEAK, KERNEL = "causal.future-leak", "kernel.differs"
+LEAK, PAST, KERNEL = "causal.future-leak", "causal.past-lost", "kernel.differs"
 
 
 def with_kernel(attend: Callable[..., Tensor], *, last_only: bool = False) -> Decoder:
@@ -41,9 +41,22 @@ def test_a_right_model_passes(kernel: Kernel, context: int) -> None:
     config = replace(CONFIG, kernel=kernel, context=context)
     findings = check_decoder(build(config, seed=0), config)
     assert faults(findings) == set()
-    assert {finding.id for finding in findings} == {LEAK, KERNEL}
+    assert [finding.id for finding in findings] == [LEAK, LEAK, PAST, KERNEL]
     assert [finding.largest for finding in findings[:2]] == [0, 0]
-    assert findings[2].largest < 1e-12
+    assert findings[-1].largest < 1e-12
+
+
+def test_a_context_of_one_has_neither_future_nor_past() -> None:
+    config = replace(CONFIG, context=1)
+    findings = check_decoder(build(config, seed=0), config)
+    assert [finding.id for finding in findings] == [LEAK, LEAK, KERNEL]
+    assert faults(findings) == set()
+    assert "no future to see" in findings[0].evidence
+
+
+def test_windows_of_one_key_have_no_past_by_design() -> None:
+    config = replace(CONFIG, window=1)
+    assert faults(check_decoder(build(config, seed=0), config)) == set()
 
 
 def test_the_model_is_not_touched() -> None:
@@ -144,13 +157,14 @@ def test_a_model_without_any_way_back_to_its_input_is_found_too() -> None:
     assert not no_future_gradient(model, ids).passed
 
 
-def test_a_model_that_sees_itself_alone_proves_nothing() -> None:
-    """Causal, but without a past: the gradient to some earlier input must not be 0."""
+def test_a_model_that_sees_itself_alone_has_lost_its_past() -> None:
+    """Causal, but the gradient to every earlier input is 0."""
     model = with_kernel(faulty.SelfOnly()).double().eval()
     ids = torch.randint(CONFIG.vocab, (2, CONFIG.context))
-    assert not no_future_gradient(model, ids).passed
+    assert not past_is_seen(model, ids).passed
     blind, ids = exact(lambda model: [block.attention.output.weight.zero_() for block in model.blocks])
-    assert not no_future_gradient(blind, ids).passed
+    assert not past_is_seen(blind, ids).passed
+    assert PAST in faults(check_decoder(with_kernel(faulty.SelfOnly()), CONFIG))
 
 
 def test_the_evidence_holds_the_numbers() -> None:

@@ -11,6 +11,7 @@ from clearhead.models.config import DecoderConfig, Sight
 
 SIZE = st.integers(1, 6)
 POSITIVE = st.floats(1e-12, 1e6)
+ABOVE_1, BELOW_1 = st.floats(1.001, 1e6), st.floats(1e-6, 1.0)
 NORMS = st.builds(kinds.LayerNorm, eps=POSITIVE, bias=st.booleans()) | st.builds(
     kinds.RMSNorm, eps=POSITIVE, offset=st.booleans()
 )
@@ -24,12 +25,10 @@ BLOCKS = st.sampled_from([kinds.PreNorm(), kinds.PostNorm(), kinds.AroundNorm()]
 SCALINGS = (
     st.just(kinds.Unscaled())
     | st.builds(kinds.Linear, factor=POSITIVE)
-    | st.builds(kinds.YaRN, factor=POSITIVE, original_context=SIZE, fast=POSITIVE, slow=POSITIVE)
-    | st.builds(kinds.Llama3, factor=POSITIVE, low=POSITIVE, high=POSITIVE, original_context=SIZE)
+    | st.builds(kinds.YaRN, factor=POSITIVE, original_context=SIZE, fast=ABOVE_1, slow=BELOW_1)
+    | st.builds(kinds.Llama3, factor=POSITIVE, low=BELOW_1, high=ABOVE_1, original_context=SIZE)
 )
-ROTARY = st.builds(
-    kinds.Rotary, theta=POSITIVE, fraction=st.floats(0.3, 1), interleaved=st.booleans(), scaling=SCALINGS
-)
+ROTARY = st.builds(kinds.Rotary, theta=ABOVE_1, fraction=st.floats(0.3, 1), interleaved=st.booleans(), scaling=SCALINGS)
 POSITIONS = (
     st.sampled_from([kinds.NoPositions(), kinds.Learned(), kinds.ALiBi()])
     | st.builds(kinds.Sinusoidal, base=POSITIVE, halves=st.booleans())

@@ -96,7 +96,6 @@ def test_each_half_of_a_clash_alone_is_legal() -> None:
         (lambda x: kinds.LayerNorm(eps=x), "norm.eps"),
         (lambda x: kinds.RMSNorm(eps=x), "norm.eps"),
         (lambda x: kinds.Sinusoidal(base=x), "positions.base"),
-        (lambda x: kinds.Rotary(theta=x), "positions.theta"),
         (lambda x: kinds.Linear(factor=x), "scaling.factor"),
         (lambda x: kinds.YaRN(factor=x, original_context=8), "scaling.factor"),
         (lambda x: kinds.Llama3(factor=x), "scaling.factor"),
@@ -105,6 +104,47 @@ def test_each_half_of_a_clash_alone_is_legal() -> None:
 def test_numbers_of_choices_are_above_0(make: Any, field: str, wrong: float) -> None:
     with pytest.raises(UserError, match=rf"^{field} = {wrong} must be > 0$"):
         make(wrong)
+
+
+@pytest.mark.parametrize("theta", [1.0, 0.0, -1.0, float("nan"), float("inf")])
+def test_the_base_of_rotary_frequencies_is_above_1(theta: float) -> None:
+    with pytest.raises(UserError, match=rf"^positions.theta = {theta} must be > 1"):
+        kinds.Rotary(theta=theta)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: kinds.YaRN(2.0, 8, fast=1.0, slow=2.0),
+        lambda: kinds.YaRN(2.0, 8, fast=1.0, slow=1.0),
+        lambda: kinds.YaRN(2.0, 0),
+        lambda: kinds.YaRN(2.0, 8, slow=0.0),
+        lambda: kinds.Llama3(low=4.0, high=1.0),
+        lambda: kinds.Llama3(original_context=-5),
+    ],
+)
+def test_scalings_have_their_bounds_in_order(make: Any) -> None:
+    with pytest.raises(UserError, match=r"^scaling\."):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("field", "wrong", "wanted"),
+    [
+        ("positions", kinds.Rotary, "Positions"),
+        ("positions", "Rotary", "Positions"),
+        ("norm", kinds.RMSNorm, "Norm"),
+        ("kernel", "Visible", "Kernel"),
+        ("tied", "no", "bool"),
+        ("dropout", "0.1", "float"),
+        ("width", 64.0, "int"),
+        ("layers", True, "int"),
+        ("cycle", (3,), "tuple"),
+    ],
+)
+def test_a_class_or_a_name_in_place_of_a_choice_is_refused(field: str, wrong: object, wanted: str) -> None:
+    with pytest.raises(UserError, match=rf"DecoderConfig\.{field} = .* must be {wanted}"):
+        DecoderConfig(**{field: wrong})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("fraction", [0.0, -0.5, 1.01, float("nan")])

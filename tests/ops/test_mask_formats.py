@@ -155,6 +155,16 @@ def test_masks_of_multi_head_attention_by_hand() -> None:
     assert to_key_padding(REAL).equal(~REAL)
     assert from_multihead(key_padding_mask=~REAL).matrix().equal(Padding(REAL).matrix())
     assert from_multihead() == EVERYTHING
+    assert to_multihead(EVERYTHING, 2, 3).tolist() == [[False] * 3] * 2
+
+
+def test_a_folded_mask_of_rows_and_heads_needs_the_number_of_heads() -> None:
+    folded = torch.rand(2 * 4, 3, 5, generator=torch.Generator().manual_seed(0)) < 0.5
+    unfolded = from_multihead(folded, heads=4).matrix()
+    assert unfolded.shape == (2, 4, 3, 5)
+    assert unfolded[1, 2].equal(~folded[1 * 4 + 2])
+    with pytest.raises(ValueError, match="give heads"):
+        from_multihead(folded)
 
 
 def test_a_mask_that_differs_among_rows_is_refused_and_one_that_does_not_is_taken() -> None:

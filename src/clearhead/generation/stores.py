@@ -135,7 +135,7 @@ class FixedStore(_Counted):
         self.layers = [_FixedLayer(self) for _ in model.blocks]
 
     def places(self, length: int, real: Tensor | None, device: torch.device) -> Places:
-        """As `Store.places`; the positions of the queries are a tensor, so that a compiled forward fits every step."""
+        """As `Store.places`; the positions of the queries are a tensor, so that one compiled forward fits all later steps."""
         known = self._extend(length, real, device)
         self.start = torch.zeros(1, 1, dtype=torch.long, device=device) if self.start is None else self.start
         self.slots = self.start[0] + torch.arange(length, device=device)

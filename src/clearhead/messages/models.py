@@ -5,6 +5,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "token id {id} is outside the vocabulary of {vocab}; ids run from 0 to vocab - 1",
         "token id {id} 超出了大小为 {vocab} 的词表；id 的范围是 0 到词表大小减 1",
     ),
+    "models.no_tokens": (
+        "there are no tokens to read; give at least one",
+        "没有可读的 token；请至少给出一个",
+    ),
     "models.too_long": (
         "{length} positions do not fit the model's context of {context}; shorten the input or build a longer context",
         "{length} 个位置超出了模型的上下文长度 {context}；请缩短输入，或使用更长上下文的模型",

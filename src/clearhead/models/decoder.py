@@ -105,7 +105,9 @@ def standing(places: Places, positions: Tensor) -> Places:
 
 
 def fits(length: int, context: int) -> int:
-    """`length`, if the context holds that many positions; otherwise a UserError with both numbers."""
+    """`length`, if it is at least 1 and the context holds that many positions; otherwise a UserError with the numbers."""
+    if length < 1:
+        raise UserError(say("models.no_tokens"))
     if length > context:
         raise UserError(say("models.too_long", length=length, context=context))
     return length

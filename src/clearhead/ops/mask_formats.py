@@ -21,13 +21,13 @@ def from_sdpa(attn_mask: Tensor) -> Mask:
     return Allowed(attn_mask) if attn_mask.dtype == torch.bool else from_additive(attn_mask)
 
 
-def to_multihead(mask: Mask, queries: int, keys: int) -> Tensor:
+def to_multihead(mask: Mask, queries: int | None = None, keys: int | None = None) -> Tensor:
     """For `torch.nn.MultiheadAttention(attn_mask=)` of one mask for all: bool (T,S), True = must NOT look.
 
     Args:
         mask: the same for every row and head.
-        queries: T.
-        keys: S.
+        queries: T, needed for a mask that does not tell it, such as `EVERYTHING`.
+        keys: S, likewise.
 
     Raises:
         ValueError: if rows of the batch differ; repeat such a mask per head yourself, (B·H,T,S).
@@ -37,7 +37,7 @@ def to_multihead(mask: Mask, queries: int, keys: int) -> Tensor:
         if matrix.shape[0] != 1:
             raise ValueError(f"rows differ, shape {tuple(matrix.shape)}; attn_mask of one mask for all is (T,S)")
         matrix = matrix[0]
-    return ~matrix.expand(queries, keys)
+    return ~matrix.expand(queries or -1, keys or -1)
 
 
 def from_multihead(

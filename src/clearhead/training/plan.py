@@ -16,7 +16,16 @@ from clearhead.messages import UserError, say
 from clearhead.models.config import DecoderConfig, ModelConfig
 from clearhead.training.run import measured_speed
 from clearhead.training.settings import TrainingSettings
-from clearhead.training.sizing import CORPUS_SECONDS, MOST_EPOCHS, TEXT_SECONDS, pick_lr, pick_size, pick_steps
+from clearhead.training.sizing import (
+    CORPUS_FEWEST_STEPS,
+    CORPUS_SECONDS,
+    FEWEST_STEPS,
+    MOST_EPOCHS,
+    TEXT_SECONDS,
+    pick_lr,
+    pick_size,
+    pick_steps,
+)
 from clearhead.training.text_data import TextData, new_tokenizer, prepare, read_texts
 
 Given = Mapping[str, int | float | str]
@@ -186,6 +195,7 @@ def _settings(
             seconds=seconds,
             tokens_per_step=chosen["batch"] * config.context,
             train_tokens=sum(len(document) for document in data.train),
+            fewest=CORPUS_FEWEST_STEPS if data.texts.built_in else FEWEST_STEPS,
         )
         reasons = (
             say(
