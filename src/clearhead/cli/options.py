@@ -74,9 +74,9 @@ def parse(options: ArgumentParser, arguments: Sequence[str]) -> Namespace:
 def typed_fields(arguments: Sequence[str]) -> frozenset[str]:
     """The fields of the model that were named by flags: `--model.norm.eps 1e-6` names `norm`.
 
-    Empty if the whole model was given by its class.
+    Empty if the whole model was given, by its class or in a file.
     """
-    if any(_is(argument, "--model") for argument in arguments):
+    if any(_is(argument, "--model") or _is(argument, "--config") for argument in arguments):
         return frozenset()
     named = (re.match(r"--model\.([\w-]+)", argument) for argument in arguments)
     return frozenset(name[1].replace("-", "_") for name in named if name)
