@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -165,8 +166,8 @@ def stop_after(monkeypatch: pytest.MonkeyPatch, steps: int, evaluated: bool = Fa
 
     right = Training.events
 
-    def events(training: Training) -> object:
-        for event in right(training):
+    def events(training: Training, stop: Callable[[], bool]) -> object:
+        for event in right(training, stop):
             if event.step == steps and isinstance(event, Evaluated if evaluated else Update):
                 signal.raise_signal(signal.SIGINT)
             yield event
@@ -200,13 +201,17 @@ def test_a_stop_in_the_last_update_lets_it_finish(
     assert read_run(tmp_path / "run").latest().step == 4
 
 
-def test_a_training_that_goes_wrong_says_nan_and_ends(clearhead: Clearhead, text: Path, tmp_path: Path) -> None:
+def test_a_training_that_goes_wrong_stops_there_and_keeps_what_was_right(
+    clearhead: Clearhead, text: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "run"
     wild = ("--lr", "1e30", "--warmup", 0, "--eval-every", 1)
     said = clearhead("train", text, "--out", out, "--steps", 3, "--batch", 1, *wild, *SIZES)
-    assert said.status == 0
-    assert "loss is nan" in said.out
-    assert "smaller --lr" in clearhead("generate", out / "checkpoints/000003").mistake
+    assert said.status == 2
+    last = said.err.splitlines()[-1]
+    assert last.startswith("clearhead: the loss of step 2 is not a finite number")
+    assert "lower --lr" in last
+    assert json.loads((out / "metrics.jsonl").read_text().splitlines()[-1])["loss"] is None
 
 
 def test_the_text_of_the_tests_is_large_enough() -> None:

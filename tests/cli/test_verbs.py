@@ -135,7 +135,7 @@ def test_info_memory_grows_with_the_batch(clearhead: Clearhead, trained: Path) -
 def test_check_of_a_right_model(clearhead: Clearhead, trained: Path) -> None:
     said = clearhead("check", trained)
     assert (said.status, said.err) == (0, "")
-    assert said.out.count("right") == 3
+    assert said.out.count("right") == 4
     answer = json.loads(clearhead("check", trained, "--json").out)
     assert set(answer) == {"target", "ok", "checks"}
     assert answer["ok"] is True

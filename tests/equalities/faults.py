@@ -203,5 +203,5 @@ def uncapped(patch: pytest.MonkeyPatch) -> None:
 
 @fault("score.sink", "the sink takes no weight", "sink 不占权重")
 def sink_ignored(patch: pytest.MonkeyPatch) -> None:
-    right = variants.softmax
-    patch.setattr(variants, "softmax", lambda scores, sink=None: right(scores))
+    right = kernels.softmax
+    patch.setattr(kernels, "softmax", lambda scores, sink=None: right(scores))

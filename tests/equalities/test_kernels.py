@@ -13,7 +13,7 @@ from torch import Tensor
 from clearhead.messages import UserError
 from clearhead.models import choices as c
 from clearhead.models.build import build
-from clearhead.models.config import DecoderConfig
+from clearhead.models.config import DecoderConfig, Sight
 from clearhead.ops import attention as kernels
 from clearhead.ops.attention_variants import attend_capped, attend_with_sinks
 from clearhead.ops.masks import EVERYTHING, Causal, Documents, Mask, Padding, Prefix, Window, causal
@@ -118,8 +118,8 @@ def test_refusals() -> None:
         ("softcap", {"kernel": c.Fused(), "softcap": 5.0}),
         ("sinks", {"kernel": c.Fused(), "sinks": True}),
         ("softcap", {"sinks": True, "softcap": 5.0}),
-        ("window", {"window": 3, "cycle": (c.Sight(window=2),)}),
-        ("Learned", {"positions": c.Learned(), "cycle": (c.Sight(positions=c.Rotary()),)}),
+        ("window", {"window": 3, "cycle": (Sight(window=2),)}),
+        ("Learned", {"positions": c.Learned(), "cycle": (Sight(positions=c.Rotary()),)}),
     ):
         with pytest.raises(UserError, match=first):
             DecoderConfig(**{**vars(BASE), **changes})

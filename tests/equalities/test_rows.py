@@ -62,7 +62,7 @@ def test_decoding_goes_on_after_padding(variant: str) -> None:
     real[2, 3:8] = False
     real[3, 2:5] = real[3, 6:8] = False
     for make in stores_for(variant):
-        # A ring takes padding on the left alone, and refuses other; see test_a_ring_refuses_padding_after_a_real_token.
+        # A ring refuses padding between real tokens; see test_a_ring_refuses_padding_between_real_tokens.
         rows = 2 if make in RINGS else 4
         logits = in_pieces(model, ids[:rows], make(model), [8, 1, 1, 1, 2], real[:rows])
         for row in range(rows):
@@ -71,13 +71,13 @@ def test_decoding_goes_on_after_padding(variant: str) -> None:
 
 @pytest.mark.parametrize("variant", [name for name, config in VARIANTS.items() if all(s.window for s in config.sights)])
 @torch.no_grad()
-def test_a_ring_refuses_padding_after_a_real_token(variant: str) -> None:
+def test_a_ring_refuses_padding_between_real_tokens(variant: str) -> None:
     """Its slots would push out real tokens that the window should still show."""
     model, ids = model_of(variant), ids_of(2)
     real = torch.ones(2, T, dtype=torch.bool)
     real[1, 3:8] = False
     for make in RINGS:
-        with pytest.raises(UserError, match="padding on the left"):
+        with pytest.raises(UserError, match="padding between real tokens"):
             in_pieces(model, ids, make(model), [8, 1, 1, 1, 2], real)
 
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from clearhead.models import build as factory
 from clearhead.models import choices as c
-from clearhead.models.config import DecoderConfig
+from clearhead.models.config import DecoderConfig, Sight
 from clearhead.models.decoder import Decoder
 
 V, B, T, CONTEXT = 11, 3, 13, 16
@@ -50,10 +50,10 @@ CHANGES: dict[str, dict[str, Any]] = {
     "window, fused, learned": {"window": 4, "kernel": FUSED, "kv_heads": 4},
     "window, ALiBi": {"positions": c.ALiBi(), "window": 3, "kernel": FUSED, "kv_heads": 1},
     "cycle": {
-        "positions": ROTARY, "layers": 3, "cycle": (c.Sight(window=3), c.Sight(positions=c.NoPositions())),
+        "positions": ROTARY, "layers": 3, "cycle": (Sight(window=3), Sight(positions=c.NoPositions())),
         "kernel": FUSED,
     },
-    "cycle of windows": {"positions": ROTARY, "layers": 3, "cycle": (c.Sight(window=2), c.Sight(window=5))},
+    "cycle of windows": {"positions": ROTARY, "layers": 3, "cycle": (Sight(window=2), Sight(window=5))},
     "soft-cap": {
         "positions": ROTARY, "softcap": 5.0, "kernel": c.Auto(), "block": c.AroundNorm(), "activation": c.GEGLU(),
         "norm": c.RMSNorm(),

@@ -3,7 +3,7 @@
 `GrowingStore` is the reference: it concatenates. `FixedStore` writes into memory allocated once and keeps every shape the
 same from step to step, as compiled decoding wants. `WindowStore` keeps the last W keys in a ring. All count one length for
 all blocks, and serve rows with
-padding (the ring: on the left).
+padding (the ring: not between real tokens).
 
 Source: transformer-notes §16.
 """
@@ -196,7 +196,7 @@ class WindowStore(_Counted):
         spare: how many tokens more are kept, so that `truncate` can go back that far.
 
     Raises:
-        UserError: if a block of the model has no window; from `places` if padding follows a real token.
+        UserError: if a block of the model has no window; from `places` if padding stands between real tokens.
         ValueError: if `spare` is negative.
     """
 
@@ -215,8 +215,8 @@ class WindowStore(_Counted):
     def places(self, length: int, real: Tensor | None, device: torch.device) -> Places:
         """As `Store.places`: the keys are those of the ring, oldest first, then the new ones."""
         known = self._extend(length, real, device)
-        # The ring gives way by slots, a window counts real tokens: they are the same while padding comes first.
-        if known is not None and bool((known[:, :-1] & ~known[:, 1:]).any()):
+        # The ring gives way by slots, a window counts real tokens: the same while real tokens stand together.
+        if known is not None and int(_runs(known).amax()) > 1:
             raise UserError(say("generation.ring_padding"))
         end, first = self.length + length, max(self.first, self.length - self.size)
         if known is None:
@@ -245,6 +245,11 @@ class WindowStore(_Counted):
             raise ValueError(f"the ring keeps {self.spare} spare tokens; it cannot go back to {length}")
         self._cut(length)
         self.first = oldest
+
+
+def _runs(real: Tensor) -> Tensor:
+    """How many runs of real tokens each row has: (B,S) -> (B)."""
+    return (real[:, 1:] & ~real[:, :-1]).sum(-1) + real[:, 0]
 
 
 class _RingLayer:

@@ -22,8 +22,8 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "max_tokens = {value} 不能小于 0",
     ),
     "generation.ring_padding": (
-        "a ring serves padding on the left alone; pad on the left, or use GrowingStore or FixedStore",
-        "环形缓存只支持左侧填充；请在左侧填充，或使用 GrowingStore 或 FixedStore",
+        "a ring cannot serve padding between real tokens; pad on the left, or use GrowingStore or FixedStore",
+        "环形缓存不支持夹在真实 token 之间的填充；请在左侧填充，或使用 GrowingStore 或 FixedStore",
     ),
     "generation.no_window": (
         "block {block} looks at all keys, so a ring would lose some; use GrowingStore or FixedStore",
