@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from clearhead.cli import train
+from clearhead.cli.options import own_name
 from clearhead.formats.run import read_run
 from clearhead.models.choices import ReLU
 from clearhead.models.config import DecoderConfig
@@ -216,3 +217,31 @@ def test_a_training_that_goes_wrong_stops_there_and_keeps_what_was_right(
 
 def test_the_text_of_the_tests_is_large_enough() -> None:
     assert len(TEXT.encode()) > 1_000
+
+
+def test_printed_options_leave_open_what_was_left_open(clearhead: Clearhead, text: Path, tmp_path: Path) -> None:
+    """What is picked for the text is picked again when they are read; so typed and read options build one model."""
+    typed = ("--model.layers", 1, "--model.width", 12, "--steps", 1, "--batch", 1)
+    printed = clearhead("train", text, "--out", tmp_path / "read", *typed, "--print_config").out
+    (tmp_path / "options.yaml").write_text(printed, encoding="utf-8")
+    assert clearhead("train", text, "--out", tmp_path / "typed", *typed).status == 0
+    assert clearhead("train", "--config", tmp_path / "options.yaml").status == 0
+    assert read_run(tmp_path / "read").model == read_run(tmp_path / "typed").model
+    assert "heads: 4" not in printed
+
+
+def test_an_options_file_that_is_not_utf8_is_one_line(clearhead: Clearhead, tmp_path: Path) -> None:
+    (tmp_path / "options.yaml").write_text("steps: 3\n", encoding="utf-16")
+    assert "not UTF-8" in clearhead("train", "--config", tmp_path / "options.yaml", "--out", tmp_path / "run").mistake
+
+
+def test_printed_commands_name_the_program_that_was_typed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: "/usr/bin/clearhead")
+    for typed, printed in {
+        "/usr/bin/clearhead": "clearhead",
+        "somewhere/bin/clearhead": "somewhere/bin/clearhead",
+        "/any/site-packages/clearhead/__main__.py": "python -m clearhead",
+        "/usr/bin/pytest": "clearhead",
+    }.items():
+        monkeypatch.setattr("sys.argv", [typed])
+        assert own_name() == printed

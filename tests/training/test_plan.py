@@ -102,7 +102,7 @@ def test_sizes_are_told_when_they_were_chosen_and_not_when_given(tmp_path: Path,
 
 
 @pytest.mark.parametrize(
-    ("steps", "warmup", "rhythm"), [(20, 2, 4), (21, 2, 5), (3, 0, 1), (5_000, 100, 1_000)], ids=str
+    ("steps", "warmup", "rhythm"), [(20, 2, 100), (501, 50, 101), (3, 0, 100), (5_000, 100, 1_000)], ids=str
 )
 def test_the_rhythm_follows_from_the_steps(tmp_path: Path, text: str, steps: int, warmup: int, rhythm: int) -> None:
     settings = planned(tmp_path, text, steps=steps).settings

@@ -62,6 +62,8 @@ def _config(name: str) -> DecoderConfig:
     """The configuration of a preset, a run directory or one of its checkpoints."""
     if name in PRESETS and not Path(name).exists():
         return preset(name)
+    if not Path(name).exists() and Path(name).name == name:
+        raise UserError(say("cli.info.no_model", name=name, known=", ".join(PRESETS)))
     from clearhead.formats.run import find_run  # noqa: PLC0415 - loads torch
 
     config = find_run(Path(name))[0].model

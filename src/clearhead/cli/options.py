@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
+import shutil
+import sys
 from argparse import ArgumentError
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from itertools import islice
+from pathlib import Path
+from shlex import quote
 from typing import Any, get_args, get_type_hints
 
+import yaml
 from jsonargparse import ArgumentParser, Namespace
 
 from clearhead.messages import UserError, say
@@ -22,6 +28,16 @@ def parser(verb: str) -> ArgumentParser:
     """An empty parser of `clearhead VERB`."""
     about = say(f"cli.{verb}.about")
     return ArgumentParser(prog=f"clearhead {verb}", description=about, exit_on_error=False, allow_abbrev=False)
+
+
+def own_name() -> str:
+    """What the user typed to get here, so that a printed command can be typed as it stands."""
+    typed = Path(sys.argv[0])
+    if typed.name == "__main__.py":
+        return "python -m clearhead"
+    on_path = shutil.which("clearhead")
+    named = typed.stem == "clearhead" and (on_path is None or Path(on_path).resolve() != typed.resolve())
+    return quote(os.path.relpath(typed)) if named else "clearhead"
 
 
 INTERRUPTED = 130
@@ -61,6 +77,8 @@ def parse(options: ArgumentParser, arguments: Sequence[str]) -> Namespace:
         UserError: one line with the nearest flag that exists, or what a value should be.
     """
     folded = _config_first([_folded(argument, options) for argument in arguments])
+    # What is left to be chosen for the text must stay so when the printed options are read again.
+    folded = ["--print_config=skip_default" if flag == "--print_config" else flag for flag in folded]
     if any(flag.startswith("--model.") for flag in folded) and not any(_is(flag, "--model") for flag in folded):
         folded = ["--model", "DecoderConfig", *folded]
     try:
@@ -68,18 +86,31 @@ def parse(options: ArgumentParser, arguments: Sequence[str]) -> Namespace:
         parsed: Namespace = options.parse_args(folded)
     except ArgumentError as error:
         raise UserError(_one_line(str(error), options)) from None
+    except UnicodeDecodeError as error:
+        raise UserError(say("cli.config_not_utf8", reason=error)) from None
     return parsed
 
 
 def typed_fields(arguments: Sequence[str]) -> frozenset[str]:
-    """The fields of the model that were named by flags: `--model.norm.eps 1e-6` names `norm`.
+    """The fields of the model that were named, by flags or in a file: `--model.norm.eps 1e-6` names `norm`.
 
-    Empty if the whole model was given, by its class or in a file.
+    Empty if the whole model was given by its class.
     """
-    if any(_is(argument, "--model") or _is(argument, "--config") for argument in arguments):
+    if any(_is(argument, "--model") for argument in arguments):
         return frozenset()
     named = (re.match(r"--model\.([\w-]+)", argument) for argument in arguments)
-    return frozenset(name[1].replace("-", "_") for name in named if name)
+    flags = {name[1].replace("-", "_") for name in named if name}
+    pairs = zip(arguments, [*arguments[1:], ""], strict=True)
+    files = [argument.partition("=")[2] or after for argument, after in pairs if _is(argument, "--config")]
+    return frozenset(flags.union(*(_fields_in(Path(file)) for file in files)))
+
+
+def _fields_in(file: Path) -> set[str]:
+    """The fields of the model that an options file names; the file has been read before, so it is as it should be."""
+    options = yaml.safe_load(file.read_text(encoding="utf-8"))
+    model = options.get("model") if isinstance(options, dict) else None
+    named = model.get("init_args") if isinstance(model, dict) else None
+    return set(named) if isinstance(named, dict) else set()
 
 
 def instantiate(options: ArgumentParser, parsed: Namespace) -> Namespace:

@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING
 
 from jsonargparse import ArgumentParser, Namespace
 
-from clearhead.cli.options import INTERRUPTED, add_device, instantiate, parse, parser, typed_fields, use_threads
+from clearhead.cli.options import (
+    INTERRUPTED,
+    add_device,
+    instantiate,
+    own_name,
+    parse,
+    parser,
+    typed_fields,
+    use_threads,
+)
 from clearhead.messages import UserError, say
 from clearhead.models.config import ModelConfig
 
@@ -32,7 +41,11 @@ SETTINGS = (
     ("--beta2", float, "AdamW's decay of squared gradients (default 0.99)"),
     ("--clip", float, "largest gradient norm an update uses (default 1)"),
     ("--seed", int, "of weights, order of the data and dropout (default 0)"),
-    ("--eval-every", int, "updates between evaluations of the validation text (default a fifth of the steps)"),
+    (
+        "--eval-every",
+        int,
+        "updates between evaluations of the validation text (default a fifth of the steps, at least 100)",
+    ),
     ("--checkpoint-every", int, "updates between checkpoints (default as --eval-every)"),
 )
 
@@ -52,7 +65,11 @@ def options() -> ArgumentParser:
     )
     made.add_argument("--tokenizer", type=str, default=None, help="character (default) or byte")
     made.add_argument(
-        "--model", type=ModelConfig, default=None, help="sizes and parts; chosen for the text if not given"
+        "--model",
+        type=ModelConfig,
+        default=None,
+        help="sizes and parts, as in --model.layers 4 --model.positions Rotary; what is not given is chosen for the text"
+        " (--model.help DecoderConfig lists all)",
     )
     for flag, kind, meaning in SETTINGS:
         made.add_argument(flag, type=kind, default=None, help=meaning)
@@ -87,11 +104,11 @@ def _train(asked: Namespace, typed: frozenset[str]) -> int:
         _follow(training, plan, stopped)
     if training.step < plan.settings.steps:
         training.save_if_new()
-        command = f"clearhead train --out {quote(asked.out)} --resume"
+        command = f"{own_name()} train --out {quote(asked.out)} --resume"
         print(say("cli.train.stopped", step=training.step, command=command))
         return INTERRUPTED
     print(_summary(plan, training))
-    print(say("cli.train.done", out=quote(asked.out)))
+    print(say("cli.train.done", command=f"{own_name()} generate {quote(asked.out)}"))
     return 0
 
 

@@ -47,7 +47,7 @@ class _Counted:
             return None
         rows = len(real) if real is not None else len(self.real)  # type: ignore[arg-type]
         before = torch.ones(rows, self.length, dtype=torch.bool, device=device) if self.real is None else self.real
-        new = torch.ones(rows, length, dtype=torch.bool, device=device) if real is None else real.to(device)
+        new = torch.ones(rows, length, dtype=torch.bool, device=device) if real is None else real.to(device, torch.bool)
         self.real = torch.cat([before[:, : self.length], new], dim=1)
         return self.real
 

@@ -74,7 +74,7 @@ class NoStore:
         """Positions 0..T-1, or counted over the real tokens of each row."""
         if real is None:
             return Places(range(length), range(length), EVERYTHING)
-        real = real.to(device)
+        real = real.to(device, torch.bool)
         positions = ragged_positions(real)
         return Places(positions, positions, Padding(real))
 

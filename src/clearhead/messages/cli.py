@@ -17,6 +17,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "there is no option {flag} here; did you mean {near}?",
         "这里没有选项 {flag}；是不是 {near}？",
     ),
+    "cli.config_not_utf8": (
+        "the --config file is not UTF-8 ({reason}); save it as UTF-8 (in PowerShell: | Out-File -Encoding utf8)",
+        "--config 文件不是 UTF-8（{reason}）；请以 UTF-8 保存（PowerShell 中：| Out-File -Encoding utf8）",
+    ),
     "cli.needs_class": (
         "{flag} does not belong to the class chosen here; in a file name the class: class_path: DecoderConfig, init_args: ...",
         "{flag} 不属于这里所选的类；在文件中请写明类名：class_path: DecoderConfig，init_args: ……",
@@ -66,13 +70,13 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "最低值出现在第 {step} 步后，为 {loss}；`generate` 使用那个检查点。之后的训练只是死记硬背。",
     ),
     "cli.train.entropy": (
-        "The grammar's entropy is {entropy}, {above} below it: the best possible for a reader of the whole text;"
+        "The best possible is {entropy}, the entropy of this text's grammar, {above} lower, for a reader of the whole text;"
         " a window that begins inside a story knows a little less.",
         "该语法的熵为 {entropy}，比它低 {above}：这是读过全文的读者所能达到的最好值；从故事中间开始的窗口知道得略少。",
     ),
     "cli.train.done": (
-        "Done. Now: clearhead generate {out}",
-        "完成。接下来：clearhead generate {out}",
+        "Done. Now: {command}",
+        "完成。接下来：{command}",
     ),
     "cli.generate.about": ("continue a text with a trained model", "用训练好的模型续写文本"),
     "cli.generate.unknown": (
@@ -88,6 +92,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "cli.check.target": ("{source}, in float64:", "{source}，以 float64 计算："),
     "cli.check.right": ("right", "正确"),
     "cli.check.wrong": ("WRONG", "错误"),
+    "cli.info.no_model": (
+        "{name} is neither a run directory nor a preset; presets are {known}",
+        "{name} 既不是运行目录，也不是预设；预设有 {known}",
+    ),
     "cli.info.two_models": (
         "give {run}, --model or --explain A B, one of them",
         "{run}、--model 与 --explain A B 三者只能给一个",

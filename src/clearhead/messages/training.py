@@ -21,6 +21,12 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "步数：{steps}。本机（{device}）每秒约训练 {speed} 个 token，计划用约 {seconds} 秒；"
         "小文本最多读 {epochs} 遍（可用 --steps 另选）。",
     ),
+    "training.fewest_steps": (
+        "Steps: {steps}, the fewest that this text needs; this machine ({device}) trains about {speed} tokens/s, so that"
+        " takes about {seconds} s (--steps chooses another).",
+        "步数：{steps}，这是该文本所需的最少步数；本机（{device}）每秒约训练 {speed} 个 token，"
+        "因此约需 {seconds} 秒（可用 --steps 另选）。",
+    ),
     "training.out_exists": (
         "{out} holds a run already; add --resume to go on with it, or give another --out",
         "{out} 中已有一次训练；加 --resume 继续它，或换一个 --out",

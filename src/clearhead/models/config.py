@@ -69,7 +69,8 @@ class DecoderConfig(ModelConfig):
         block: where the norms stand, and in which order the branches run.
         positions: how order is known.
         window: how many keys a query sees at most, itself included; all if not given.
-        cycle: how blocks look, block i taking the (i mod n)-th; all alike if empty.
+        cycle: how blocks look, block i taking the (i mod n)-th; all alike if empty. As JSON, say two windowed blocks and
+            one without rotary: [{"window": 8}, {"window": 8}, {"positions": {"class_path": "NoPositions"}}].
         kernel: what computes attention.
         attention_scale: multiplies the scores; 1 / sqrt(head width) if not given.
         softcap: squeezes the scores into (-softcap, softcap); not if not given.

@@ -31,6 +31,9 @@ from clearhead.training.text_data import TextData, new_tokenizer, prepare, read_
 Given = Mapping[str, int | float | str]
 """The training settings that the user has named, by their names in `TrainingSettings`."""
 
+FEWEST_STEPS_TO_EVALUATION = 100
+"""A short training is evaluated at its end alone: an evaluation reads the whole validation text."""
+
 CHANGEABLE = ("steps", "eval_every", "checkpoint_every")
 """What a run that goes on may do differently; anything else would make it another training."""
 
@@ -197,8 +200,12 @@ def _settings(
             train_tokens=sum(len(document) for document in data.train),
             fewest=CORPUS_FEWEST_STEPS if data.texts.built_in else FEWEST_STEPS,
         )
+        fewest = CORPUS_FEWEST_STEPS if data.texts.built_in else FEWEST_STEPS
+        needed = chosen["steps"] * chosen["batch"] * config.context / speed
         reasons = (
-            say(
+            say("training.fewest_steps", steps=fewest, speed=f"{speed:,.0f}", device=device, seconds=f"{needed:.0f}")
+            if chosen["steps"] == fewest
+            else say(
                 "training.steps",
                 steps=chosen["steps"],
                 speed=f"{speed:,.0f}",
@@ -208,7 +215,7 @@ def _settings(
             ),
         )
     steps = chosen["steps"]
-    rhythm = max(1, -(-steps // 5)) if isinstance(steps, int) else 1
+    rhythm = max(FEWEST_STEPS_TO_EVALUATION, -(-steps // 5)) if isinstance(steps, int) else 1
     chosen = {"warmup": min(100, steps // 10), "eval_every": rhythm} | chosen
     chosen = {"checkpoint_every": chosen["eval_every"]} | chosen
     return TrainingSettings(**chosen), reasons
