@@ -45,7 +45,11 @@ class Progress:
             speed = f"{event.terms / event.seconds:,.0f}"
             self._bar.set_postfix_str(say("cli.train.postfix", loss=f"{event.loss:.3f}", speed=speed), refresh=False)
             self._bar.update(1)
+            if event.step % self._plan.settings.eval_every == 0 or event.step == self._plan.settings.steps:
+                # The whole validation text is read now, which may take seconds.
+                self._bar.set_description_str(say("cli.train.evaluating"))
         elif isinstance(event, Evaluated):
+            self._bar.set_description_str(say("cli.train.step"), refresh=False)
             tqdm.write(say("cli.train.evaluated", step=event.step, loss=f"{event.val_loss:.4f}"), file=sys.stderr)
             # A model whose training went wrong writes nothing.
             if math.isfinite(event.val_loss):

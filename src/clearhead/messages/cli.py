@@ -51,6 +51,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{out} 已完成全部 {steps} 步；用更大的 --steps 可以继续。",
     ),
     "cli.train.step": ("training", "训练"),
+    "cli.train.evaluating": ("evaluating", "评估中"),
     "cli.train.postfix": ("loss {loss}, {speed} tokens/s", "损失 {loss}，{speed} token/秒"),
     "cli.train.evaluated": (
         "step {step}: validation loss {loss}; it writes:",
