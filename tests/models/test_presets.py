@@ -67,11 +67,18 @@ def test_explaining_names_each_difference_and_nothing_else() -> None:
     second = replace(first, kv_heads=2, activation=SwiGLU(), tied=False)
     lines = explain(first, second)
     assert [line.partition(":")[0] for line in lines[:3]] == ["kv_heads", "activation", "tied"]
+    assert "4 → 2" in lines[0]
     assert "GELU → SwiGLU" in lines[1]
     assert "yes → no" in lines[2]
     one, other = (sum(parameters(config).values()) for config in (first, second))
     assert f"{one:,} → {other:,}" in lines[3]
     assert len(lines) == 6
+
+
+def test_a_number_that_follows_from_others_is_compared_as_that_number() -> None:
+    assert explain(DecoderConfig(width=128, heads=4), DecoderConfig(width=128, heads=4, kv_heads=4, head_width=32)) == [
+        "the two configurations are equal"
+    ]
 
 
 def test_explaining_equal_configurations_says_so() -> None:

@@ -64,7 +64,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     ),
     "cli.train.summary": (
         "The validation loss is {loss} nats per token; guessing would have {uniform} (ln V), a table of token pairs {bigram}.",
-        "验证损失为每 token {loss} 奈特；瞎猜为 {uniform}（ln V），二元统计表为 {bigram}。",
+        "验证损失为每 token {loss} 奈特；随机猜测为 {uniform}（ln V），二元统计表为 {bigram}。",
     ),
     "cli.train.best": (
         "It was lowest after step {step}, {loss}; `generate` uses that checkpoint. Training further only learnt by heart.",
@@ -115,8 +115,8 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "以 float32 训练所需内存，每次 {batch} 个长 {context} token 的窗口",
     ),
     "cli.info.generation_bytes": ("Memory to generate in float32", "以 float32 生成所需内存"),
-    "cli.doctor.right": ("right:", "正确："),
-    "cli.doctor.wrong": ("WRONG:", "错误："),
+    "cli.doctor.right": ("right:", "正确:"),
+    "cli.doctor.wrong": ("WRONG:", "错误:"),
     "cli.doctor.parity": (
         "a small model here is {difference} from float64; rounding allows {allowed}",
         "小模型在此处与 float64 相差 {difference}；舍入允许 {allowed}",

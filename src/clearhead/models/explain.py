@@ -20,15 +20,15 @@ def explain(first: DecoderConfig, second: DecoderConfig) -> list[str]:
     Returns:
         Lines in the user's language; a single one if the two are equal.
     """
-    differing = [field.name for field in fields(first) if getattr(first, field.name) != getattr(second, field.name)]
+    differing = [field.name for field in fields(first) if _value(first, field.name) != _value(second, field.name)]
     if not differing:
         return [say("models.explain.equal")]
     lines = [
         say(
             "models.explain.field",
             field=name,
-            first=_shown(getattr(first, name)),
-            second=_shown(getattr(second, name)),
+            first=_shown(_value(first, name)),
+            second=_shown(_value(second, name)),
             meaning=say(f"models.explain.of_{name}"),
         )
         for name in differing
@@ -44,6 +44,12 @@ def explain(first: DecoderConfig, second: DecoderConfig) -> list[str]:
             say("models.explain.cost", what=what, first=f"{one:,}", second=f"{other:,}", ratio=f"{other / one:.2f}")
         )
     return lines
+
+
+def _value(config: DecoderConfig, field: str) -> object:
+    """What a field amounts to: a number that follows from others if it was not given is that number."""
+    property_of = {"kv_heads": "key_value_heads", "head_width": "width_of_head", "feedforward_width": "hidden"}
+    return getattr(config, property_of.get(field, field))
 
 
 def _shown(value: object) -> str:
