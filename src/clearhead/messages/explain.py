@@ -2,7 +2,7 @@
 
 MESSAGES: dict[str, tuple[str, str]] = {
     "models.explain.equal": ("the two configurations are equal", "两个配置相同"),
-    "models.explain.field": ("{field}: {first} → {second}. {meaning}", "{field}：{first} → {second}。{meaning}"),
+    "models.explain.field": ("{field}: {first} → {second}. {meaning}", "字段 {field}：{first} → {second}。{meaning}"),
     "models.explain.cost": ("{what}: {first} → {second} ({ratio}×)", "{what}：{first} → {second}（{ratio} 倍）"),
     "models.explain.cost_parameters": ("parameters", "参数量"),
     "models.explain.cost_flops": ("FLOPs a token, forward, at a full context", "满上下文时每 token 前向 FLOPs"),
