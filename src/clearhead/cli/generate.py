@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from jsonargparse import ArgumentParser, Namespace
@@ -14,6 +14,7 @@ from clearhead.messages import say
 
 if TYPE_CHECKING:
     from clearhead.formats.load import Loaded
+    from clearhead.generation.generate import Piece
 
 
 def options() -> ArgumentParser:
@@ -40,10 +41,6 @@ def run(arguments: Sequence[str]) -> int:
     if asked.prompt is None:
         asked.prompt = _line_break(loaded)
     _warn_of_unknown(loaded, asked.prompt)
-    return _as_json(loaded, asked) if asked.json else _as_text(loaded, asked)
-
-
-def _as_text(loaded: Loaded, asked: Namespace) -> int:
     from clearhead.generation.generate import stream  # noqa: PLC0415
 
     pieces = stream(
@@ -54,24 +51,24 @@ def _as_text(loaded: Loaded, asked: Namespace) -> int:
         top_k=asked.top_k,
         seed=asked.seed,
     )
-    print(asked.prompt.lstrip("\n"), end="", flush=True)
-    for piece in pieces:
-        print(piece.text, end="", flush=True)
-    print()
+    if asked.json:
+        _print_json(loaded, asked, pieces)
+    else:
+        _print_text(asked.prompt, pieces)
     return 0
 
 
-def _as_json(loaded: Loaded, asked: Namespace) -> int:
-    from clearhead.generation.generate import generate  # noqa: PLC0415
+def _print_text(prompt: str, pieces: Iterator[Piece]) -> None:
+    print(prompt.lstrip("\n"), end="", flush=True)
+    for piece in pieces:
+        print(piece.text, end="", flush=True)
+    print()
 
-    made = generate(
-        loaded,
-        asked.prompt,
-        max_tokens=asked.max_tokens,
-        temperature=asked.temperature,
-        top_k=asked.top_k,
-        seed=asked.seed,
-    )
+
+def _print_json(loaded: Loaded, asked: Namespace, pieces: Iterator[Piece]) -> None:
+    from clearhead.generation.generate import gathered  # noqa: PLC0415
+
+    made = gathered(pieces)
     answer = {
         "model": str(loaded.source),
         "prompt": asked.prompt,
@@ -81,7 +78,6 @@ def _as_json(loaded: Loaded, asked: Namespace) -> int:
         "seed": asked.seed,
     }
     print(json.dumps(answer, ensure_ascii=False))
-    return 0
 
 
 def _line_break(loaded: Loaded) -> str:

@@ -28,6 +28,8 @@ from clearhead.messages import UserError, say
 from clearhead.models.config import ModelConfig
 
 if TYPE_CHECKING:
+    import torch
+
     from clearhead.training.plan import Given, Plan
     from clearhead.training.run import Training
 
@@ -93,7 +95,7 @@ def _train(asked: Namespace, typed: frozenset[str]) -> int:
 
     device = pick_device(asked.device)
     _tell(say("cli.train.preparing"))
-    plan = _plan(asked, typed)
+    plan = _plan(asked, typed, device)
     for note in plan.data.notes + plan.reasons:
         _tell(note)
     training = Training(plan.run, plan.settings, plan.data.train, plan.data.validation, device)
@@ -112,8 +114,7 @@ def _train(asked: Namespace, typed: frozenset[str]) -> int:
     return 0
 
 
-def _plan(asked: Namespace, typed: frozenset[str]) -> Plan:
-    from clearhead.models.device import pick_device  # noqa: PLC0415
+def _plan(asked: Namespace, typed: frozenset[str], device: torch.device) -> Plan:
     from clearhead.training.plan import new_plan, resumed_plan  # noqa: PLC0415
 
     names = [*(flag.lstrip("-").replace("-", "_") for flag, _, _ in SETTINGS), "dtype"]
@@ -138,7 +139,7 @@ def _plan(asked: Namespace, typed: frozenset[str]) -> Plan:
         typed=typed,
         encoding=asked.encoding or "auto",
         tokenizer=asked.tokenizer or "character",
-        device=pick_device(asked.device),
+        device=device,
     )
 
 

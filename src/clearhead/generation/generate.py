@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -53,10 +53,15 @@ def generate(
     Raises:
         UserError: if the prompt is empty or holds an id outside the vocabulary, or a setting is out of range.
     """
-    pieces = list(stream(loaded, prompt, max_tokens=max_tokens, temperature=temperature, top_k=top_k, seed=seed))
-    steps = [piece.step for piece in pieces if piece.step is not None]
+    return gathered(stream(loaded, prompt, max_tokens=max_tokens, temperature=temperature, top_k=top_k, seed=seed))
+
+
+def gathered(pieces: Iterable[Piece]) -> Generation:
+    """All pieces of a stream as one generation."""
+    known = list(pieces)
+    steps = [piece.step for piece in known if piece.step is not None]
     return Generation(
-        "".join(piece.text for piece in pieces), [step.id for step in steps], [step.logprob for step in steps]
+        "".join(piece.text for piece in known), [step.id for step in steps], [step.logprob for step in steps]
     )
 
 

@@ -191,34 +191,32 @@ def _settings(
     } | dict(given)
     reasons: tuple[str, ...] = ()
     if "steps" not in chosen:
-        seconds = CORPUS_SECONDS if data.texts.built_in else TEXT_SECONDS
-        speed = measured_speed(config, chosen["batch"], device)
-        chosen["steps"] = pick_steps(
-            tokens_per_second=speed,
-            seconds=seconds,
-            tokens_per_step=chosen["batch"] * config.context,
-            train_tokens=sum(len(document) for document in data.train),
-            fewest=CORPUS_FEWEST_STEPS if data.texts.built_in else FEWEST_STEPS,
-        )
-        fewest = CORPUS_FEWEST_STEPS if data.texts.built_in else FEWEST_STEPS
-        needed = chosen["steps"] * chosen["batch"] * config.context / speed
-        reasons = (
-            say("training.fewest_steps", steps=fewest, speed=f"{speed:,.0f}", device=device, seconds=f"{needed:.0f}")
-            if chosen["steps"] == fewest
-            else say(
-                "training.steps",
-                steps=chosen["steps"],
-                speed=f"{speed:,.0f}",
-                device=device,
-                epochs=MOST_EPOCHS,
-                seconds=f"{seconds:.0f}",
-            ),
-        )
+        chosen["steps"], reason = _picked_steps(config, data, chosen["batch"], device)
+        reasons = (reason,)
     steps = chosen["steps"]
     rhythm = max(FEWEST_STEPS_TO_EVALUATION, -(-steps // 5)) if isinstance(steps, int) else 1
     chosen = {"warmup": min(100, steps // 10), "eval_every": rhythm} | chosen
     chosen = {"checkpoint_every": chosen["eval_every"]} | chosen
     return TrainingSettings(**chosen), reasons
+
+
+def _picked_steps(config: DecoderConfig, data: TextData, batch: int, device: torch.device) -> tuple[int, str]:
+    """As many steps as fit the time on this machine, and why."""
+    seconds, fewest = (CORPUS_SECONDS, CORPUS_FEWEST_STEPS) if data.texts.built_in else (TEXT_SECONDS, FEWEST_STEPS)
+    speed, per_step = measured_speed(config, batch, device), batch * config.context
+    steps = pick_steps(
+        tokens_per_second=speed,
+        seconds=seconds,
+        tokens_per_step=per_step,
+        train_tokens=sum(len(document) for document in data.train),
+        fewest=fewest,
+    )
+    shown = f"{speed:,.0f}"
+    if steps == fewest:
+        needed = f"{steps * per_step / speed:.0f}"
+        return steps, say("training.fewest_steps", steps=steps, speed=shown, device=device, seconds=needed)
+    planned = f"{seconds:.0f}"
+    return steps, say("training.steps", steps=steps, speed=shown, device=device, epochs=MOST_EPOCHS, seconds=planned)
 
 
 def _must_be_free(out: Path) -> None:
