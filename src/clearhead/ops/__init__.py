@@ -5,6 +5,7 @@ Shapes use the notation of the notes: B batch, T queries, S keys, D width, H hea
 
 from clearhead.ops.activation import ACTIVATIONS, gelu, gelu_tanh, relu, relu_squared, silu
 from clearhead.ops.attention import Attend, attend_fused, attend_visible
+from clearhead.ops.attention_blockwise import attend_blockwise
 from clearhead.ops.attention_variants import attend_capped, attend_with_sinks
 from clearhead.ops.heads import merge_heads, repeat_heads, split_heads
 from clearhead.ops.loss import cross_entropy
@@ -74,6 +75,7 @@ __all__ = [
     "alibi_bias",
     "alibi_slopes",
     "at_least_float32",
+    "attend_blockwise",
     "attend_capped",
     "attend_fused",
     "attend_visible",

@@ -24,6 +24,15 @@ class Mask(ABC):
     def matrix(self, device: torch.device | None = None) -> Tensor:
         """The rule as booleans, True = may look, of a shape that broadcasts to (B,H,T,S)."""
 
+    @abstractmethod
+    def of_keys(self, start: int, stop: int) -> Mask:
+        """The same rule for some of the keys: its matrix is `matrix()[..., start:stop]`, made from those keys alone.
+
+        Args:
+            start: the first key, counted along the key axis (not a position), from 0.
+            stop: the key after the last; `stop` <= S.
+        """
+
     def __and__(self, other: Mask) -> Mask:
         """The mask that allows what both allow; with `EVERYTHING`, the mask itself, so that kernels recognise it."""
         return self if isinstance(other, Everything) else Both(self, other)
@@ -36,6 +45,10 @@ class Everything(Mask):
     def matrix(self, device: torch.device | None = None) -> Tensor:
         """(1,1), True."""
         return torch.ones(1, 1, dtype=torch.bool, device=device)
+
+    def of_keys(self, start: int, stop: int) -> Everything:
+        """Itself: every key may be looked at."""
+        return self
 
     def __and__(self, other: Mask) -> Mask:
         """`other`: everything adds no restriction."""
@@ -68,6 +81,10 @@ class Causal(Mask):
         """(T,S) for ranges, (B,1,T,S) for positions per row: key <= query."""
         return _column(self.keys, device, -2) <= _column(self.queries, device, -1)
 
+    def of_keys(self, start: int, stop: int) -> Causal:
+        """The same queries and fewer keys, at the positions that they had."""
+        return Causal(self.queries, _some(self.keys, start, stop))
+
 
 @dataclass(frozen=True)
 class Window(Mask):
@@ -95,6 +112,10 @@ class Window(Mask):
         """(T,S) for ranges, (B,1,T,S) for positions per row: key > query - width."""
         return _column(self.keys, device, -2) > _column(self.queries, device, -1) - self.width
 
+    def of_keys(self, start: int, stop: int) -> Window:
+        """The same queries and fewer keys, at the positions that they had."""
+        return Window(self.width, self.queries, _some(self.keys, start, stop))
+
 
 @dataclass(frozen=True)
 class Prefix(Mask):
@@ -117,6 +138,10 @@ class Prefix(Mask):
         keys = _column(self.keys, device, -2)
         return (keys < self.length) | (keys <= _column(self.queries, device, -1))
 
+    def of_keys(self, start: int, stop: int) -> Prefix:
+        """The same queries and fewer keys, at the positions that they had."""
+        return Prefix(self.length, self.queries, _some(self.keys, start, stop))
+
 
 @dataclass(frozen=True, eq=False)
 class Documents(Mask):
@@ -132,7 +157,11 @@ class Documents(Mask):
 
     def matrix(self, device: torch.device | None = None) -> Tensor:
         """(B,1,T,S): equal numbers."""
-        return (self.queries[:, None, :, None] == self.keys[:, None, None, :]).to(device)
+        return self.queries.to(device)[:, None, :, None] == self.keys.to(device)[:, None, None, :]
+
+    def of_keys(self, start: int, stop: int) -> Documents:
+        """The same queries and fewer keys."""
+        return Documents(self.queries, self.keys[:, start:stop])
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +178,10 @@ class Padding(Mask):
         """(B,1,1,S): the same keys for all heads and queries."""
         return self.real[:, None, None, :].to(device)
 
+    def of_keys(self, start: int, stop: int) -> Padding:
+        """Which of fewer keys are real."""
+        return Padding(self.real[:, start:stop])
+
 
 @dataclass(frozen=True, eq=False)
 class Allowed(Mask):
@@ -164,6 +197,10 @@ class Allowed(Mask):
         """The matrix as given."""
         return self.allowed.to(device)
 
+    def of_keys(self, start: int, stop: int) -> Allowed:
+        """Some columns of the matrix; one column that stands for all keys stays."""
+        return self if self.allowed.shape[-1] == 1 else Allowed(self.allowed[..., start:stop])
+
 
 @dataclass(frozen=True)
 class Both(Mask):
@@ -175,6 +212,10 @@ class Both(Mask):
     def matrix(self, device: torch.device | None = None) -> Tensor:
         """The elementwise "and" of the two, broadcast against each other."""
         return self.first.matrix(device) & self.second.matrix(device)
+
+    def of_keys(self, start: int, stop: int) -> Both:
+        """What both allow of these keys."""
+        return Both(self.first.of_keys(start, stop), self.second.of_keys(start, stop))
 
 
 def causal(queries: int, keys: int | None = None) -> Causal:
@@ -213,3 +254,8 @@ def _column(positions: Positions, device: torch.device | None, axis: int) -> Ten
     if isinstance(positions, range):
         return torch.arange(positions.start, positions.stop, device=device).unsqueeze(axis)
     return positions.to(device).unsqueeze(-2).unsqueeze(axis)
+
+
+def _some(positions: Positions, start: int, stop: int) -> Positions:
+    """Some of the positions; a range stays a range."""
+    return positions[start:stop] if isinstance(positions, range) else positions[..., start:stop]
