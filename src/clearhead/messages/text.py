@@ -99,4 +99,41 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "give a longer text.",
         "验证文本中没有两个词元以上的文件，没有可以评分的下一个词元：请给出更长的文本。",
     ),
+    "text.pair_no_tab": (
+        "Line {line} of {path} has no tab: write source, a tab, target.",
+        "{path} 第 {line} 行没有制表符：请写成“源文、制表符、目标文”。",
+    ),
+    "text.pair_columns": (
+        "Line {line} of {path} has {count} columns: leave two, source and target, with one tab between them.",
+        "{path} 第 {line} 行有 {count} 列：请只留源文和目标文两列，中间一个制表符。",
+    ),
+    "text.pair_no_source": (
+        "Line {line} of {path} has no source: write it before the tab, or remove the line.",
+        "{path} 第 {line} 行缺少源文：请写在制表符之前，或删去该行。",
+    ),
+    "text.pair_no_target": (
+        "Line {line} of {path} has no target: write it after the tab, or remove the line.",
+        "{path} 第 {line} 行缺少目标文：请写在制表符之后，或删去该行。",
+    ),
+    "text.no_pairs": (
+        "{path} holds no pairs: write at least two, one a line: source, a tab, target.",
+        "{path} 中没有句对：请至少写两对，每行一对，写成“源文、制表符、目标文”。",
+    ),
+    "text.one_pair": (
+        "{path} holds one pair; at least two are needed, one to train on and one for validation: add pairs.",
+        "{path} 只有一对，至少需要两对（一对用于训练，一对用于验证）：请补充句对。",
+    ),
+    "text.pairs_lone_cr": (
+        "{path}: {count:,} CR without LF kept as characters of their lines",
+        "{path}：{count:,} 个后面没有 LF 的 CR 保留为行内字符",
+    ),
+    "text.pairs_one_source": (
+        "The pairs ({count:,}) have fewer than two different sources, so none can be kept for validation: "
+        "add a pair with another source.",
+        "这些句对（{count:,} 对）的源文不足两种，无法留出验证部分：请补充源文不同的句对。",
+    ),
+    "text.marked_twice": (
+        "This tokenizer has marks already: give MarkedTokenizer the tokenizer inside it.",
+        "该分词器已带有标记：请把它内部的分词器交给 MarkedTokenizer。",
+    ),
 }

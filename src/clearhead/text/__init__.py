@@ -1,8 +1,10 @@
-"""Text <-> ids: files in any usual encoding, tokenizers, the split, and the losses of counting. Needs no torch."""
+"""Text <-> ids: files in any usual encoding, pairs, tokenizers, splits, and the losses of counting. Needs no torch."""
 
 from clearhead.text.baselines import bigram_loss, unigram_loss
 from clearhead.text.files import LEAST_BYTES, DecodedText, read_text
 from clearhead.text.ids import Ids
+from clearhead.text.marked import MarkedTokenizer
+from clearhead.text.pairs import Pair, Pairs, read_pairs, split_pairs
 from clearhead.text.split import DocumentsSplit, Split, split_document, split_documents
 from clearhead.text.tokenizers import (
     ByteTokenizer,
@@ -19,13 +21,18 @@ __all__ = [
     "DecodedText",
     "DocumentsSplit",
     "Ids",
+    "MarkedTokenizer",
+    "Pair",
+    "Pairs",
     "Split",
     "TextStream",
     "Tokenizer",
     "bigram_loss",
+    "read_pairs",
     "read_text",
     "split_document",
     "split_documents",
+    "split_pairs",
     "tokenizer_from_dict",
     "unigram_loss",
 ]

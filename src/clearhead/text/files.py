@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["LEAST_BYTES", "DecodedText", "read_text"]
+__all__ = ["LEAST_BYTES", "DecodedText", "RawText", "read_raw", "read_text", "with_line_feeds"]
 
 LEAST_BYTES = 1000
 """The smallest file that can be trained on, in bytes on disk."""
@@ -96,6 +96,23 @@ class DecodedText:
     notes: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class RawText:
+    """The characters of one file as they stand in it.
+
+    Attributes:
+        text: the characters, line ends unchanged, no byte order mark; may be blank.
+        encoding: the encoding that was used, by Python's name.
+        size: the bytes of the file.
+        notes: as those of `DecodedText`, without the line ends.
+    """
+
+    text: str
+    encoding: str
+    size: int
+    notes: tuple[str, ...]
+
+
 def read_text(path: str | os.PathLike[str], encoding: str = "auto") -> DecodedText:
     """The text of the file `path`.
 
@@ -110,6 +127,26 @@ def read_text(path: str | os.PathLike[str], encoding: str = "auto") -> DecodedTe
             encoding.
     """
     file = Path(path)
+    raw = read_raw(file, encoding)
+    if not raw.text.strip():
+        raise UserError(say("text.empty", path=file, least=LEAST_BYTES))
+    if raw.size < LEAST_BYTES:
+        raise UserError(say("text.too_small", path=file, size=raw.size, least=LEAST_BYTES))
+    text, kinds = with_line_feeds(raw.text, lone=True)
+    ends = tuple(say("text.line_ends", path=file, kind=kind) for kind in kinds)
+    return DecodedText(text=text, encoding=raw.encoding, path=file, notes=raw.notes + ends)
+
+
+def read_raw(file: Path, encoding: str) -> RawText:
+    """The characters of a file of any size, for those who set a least size and judge line ends themselves.
+
+    Args:
+        file: the file; it may be empty.
+        encoding: as for `read_text`.
+
+    Raises:
+        UserError: as `read_text`, except that neither an empty file nor a small one is an error.
+    """
     named = None if encoding == "auto" else _codec_name(encoding)
     data = _read_bytes(file)
     used = named or _recognised(file, data)
@@ -120,14 +157,27 @@ def read_text(path: str | os.PathLike[str], encoding: str = "auto") -> DecodedTe
     if text.startswith(_MARK):
         text = text[1:]
         notes.append(say("text.bom_removed", path=file))
-    if not text.strip():
-        raise UserError(say("text.empty", path=file, least=LEAST_BYTES))
-    _require_text(file, text)
-    if len(data) < LEAST_BYTES:
-        raise UserError(say("text.too_small", path=file, size=len(data), least=LEAST_BYTES))
-    text, kinds = _with_line_feeds(text)
-    notes.extend(say("text.line_ends", path=file, kind=kind) for kind in kinds)
-    return DecodedText(text=text, encoding=used, path=file, notes=tuple(notes))
+    # White space may be made of control codes alone; that is no text rather than a binary file.
+    if text.strip():
+        _require_text(file, text)
+    return RawText(text=text, encoding=used, size=len(data), notes=tuple(notes))
+
+
+def with_line_feeds(text: str, lone: bool) -> tuple[str, list[str]]:
+    """The text with every line end LF, and the kinds of line end that were replaced.
+
+    Args:
+        text: the characters of a file.
+        lone: whether a CR that no LF follows is a line end; otherwise it stays.
+    """
+    kinds = []
+    if "\r\n" in text:
+        text = text.replace("\r\n", "\n")
+        kinds.append("CRLF")
+    if lone and "\r" in text:
+        text = text.replace("\r", "\n")
+        kinds.append("CR")
+    return text, kinds
 
 
 def _read_bytes(file: Path) -> bytes:
@@ -135,16 +185,13 @@ def _read_bytes(file: Path) -> bytes:
         # Asked first because Windows reports a folder as lack of permission.
         if file.is_dir():
             raise UserError(say("text.directory", path=file))
-        data = file.read_bytes()
+        return file.read_bytes()
     except FileNotFoundError:
         raise UserError(say("text.missing", path=file)) from None
     except PermissionError:
         raise UserError(say("text.permission", path=file)) from None
     except OSError as error:
         raise UserError(say("text.unreadable", path=file, reason=error.strerror or error)) from None
-    if not data:
-        raise UserError(say("text.empty", path=file, least=LEAST_BYTES))
-    return data
 
 
 def _codec_name(encoding: str) -> str:
@@ -230,15 +277,3 @@ def _require_text(file: Path, text: str) -> None:
     count = sum(1 for _ in _CONTROL.finditer(text))
     if "\0" in text or count > 0.01 * len(text):
         raise UserError(say("text.binary", path=file, count=count, total=len(text)))
-
-
-def _with_line_feeds(text: str) -> tuple[str, list[str]]:
-    """The text with every line end LF, and the kinds of line end that were replaced."""
-    kinds = []
-    if "\r\n" in text:
-        text = text.replace("\r\n", "\n")
-        kinds.append("CRLF")
-    if "\r" in text:
-        text = text.replace("\r", "\n")
-        kinds.append("CR")
-    return text, kinds

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from clearhead.messages import UserError, say
 from clearhead.text.code_points import code_points
 from clearhead.text.ids import Ids, checked_ids
+from clearhead.text.marked import MarkedTokenizer
 
 __all__ = [
     "FORMAT_VERSION",
@@ -261,35 +262,37 @@ class ByteStream:
 
 
 def tokenizer_from_dict(saved: object) -> Tokenizer:
-    """The tokenizer that `to_dict` described.
-
-    Args:
-        saved: what `to_dict` gave, after any journey through JSON.
+    """The tokenizer that `to_dict` described, after any journey through JSON.
 
     Raises:
-        UserError: it is not that: the message names the field that is wrong.
+        UserError: `saved` is not that: the message names the field that is wrong.
     """
+    return _restored(saved, "tokenizer", "")
+
+
+def _restored(saved: object, name: str, within: str) -> Tokenizer:
     if not isinstance(saved, Mapping):
-        raise _malformed("tokenizer", saved)
+        raise _malformed(name, saved)
     version = saved.get("format_version")
     if not isinstance(version, int) or version < 1:
-        raise _malformed("format_version", version)
+        raise _malformed(f"{within}format_version", version)
     if version > FORMAT_VERSION:
         raise UserError(say("text.tokenizer_version", found=version, known=FORMAT_VERSION))
     match saved.get("type"):
         case "CharacterTokenizer":
             characters = saved.get("characters")
             if not isinstance(characters, str):
-                raise _malformed("characters", characters)
+                raise _malformed(f"{within}characters", characters)
             return CharacterTokenizer(characters)
         case "ByteTokenizer":
             return ByteTokenizer()
+        case "MarkedTokenizer" if not within:
+            return MarkedTokenizer(_restored(saved.get("inner"), "inner", "inner."))
         case other:
-            raise _malformed("type", other)
+            raise _malformed(f"{within}type", other)
 
 
 def _malformed(field: str, found: object) -> UserError:
     shown = ascii(found)
-    return UserError(
-        say("text.tokenizer_malformed", field=field, found=shown if len(shown) <= 60 else shown[:57] + "...")
-    )
+    shown = shown if len(shown) <= 60 else shown[:57] + "..."
+    return UserError(say("text.tokenizer_malformed", field=field, found=shown))
