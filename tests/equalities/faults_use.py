@@ -141,7 +141,7 @@ def kernel_with_weights(patch: pytest.MonkeyPatch) -> None:
 
 @fault("config.clash", "options that do not go together are accepted", "接受互相冲突的选项")
 def clashes_pass(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(factory.DecoderConfig, "_must_go_together", lambda self: None)
+    patch.setattr(factory.DecoderConfig, "_clashes", lambda self: [])
 
 
 @fault("parameter.kept", "the first forward registers a table of its own", "第一次前向注册了自己的表")

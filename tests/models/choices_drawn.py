@@ -18,7 +18,7 @@ NORMS = st.builds(kinds.LayerNorm, eps=POSITIVE, bias=st.booleans()) | st.builds
 PLAIN = [kinds.ReLU(), kinds.ReLUSquared(), kinds.GELU(), kinds.GELUTanh()]
 GATED = [kinds.SwiGLU(), kinds.GEGLU(), kinds.GEGLUTanh()]
 ACTIVATIONS = st.sampled_from([*PLAIN, *GATED])
-KERNELS = st.sampled_from([kinds.Auto(), kinds.Visible(), kinds.Fused()])
+KERNELS = st.sampled_from([kinds.Auto(), kinds.Visible(), kinds.Fused()]) | st.builds(kinds.Blockwise, block=SIZE)
 BLOCKS = st.sampled_from([kinds.PreNorm(), kinds.PostNorm(), kinds.AroundNorm()]) | st.builds(
     kinds.Parallel, shared=st.booleans()
 )
@@ -32,6 +32,7 @@ ROTARY = st.builds(kinds.Rotary, theta=ABOVE_1, fraction=st.floats(0.3, 1), inte
 POSITIONS = (
     st.sampled_from([kinds.NoPositions(), kinds.Learned(), kinds.ALiBi()])
     | st.builds(kinds.Sinusoidal, base=POSITIVE, halves=st.booleans())
+    | st.builds(kinds.Relative, buckets=st.sampled_from([4, 8, 32]), farthest=st.integers(17, 200))
     | ROTARY
 )
 SIGHTS = st.builds(Sight, window=st.none() | SIZE, positions=st.none() | ROTARY | st.just(kinds.NoPositions()))

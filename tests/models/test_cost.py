@@ -13,6 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from clearhead.layers.attention import MultiHeadAttention
 from clearhead.layers.embedding import TokenEmbedding
 from clearhead.layers.feedforward import FeedForward, GatedFeedForward
+from clearhead.layers.look import RelativeBias
 from clearhead.layers.norm import LayerNorm, OffsetRMSNorm, RMSNorm
 from clearhead.layers.positions import LearnedPositions
 from clearhead.models import choices as kinds
@@ -47,6 +48,7 @@ GRID = {
     "sinks": replace(BASE, sinks=True),
     "norms around": replace(BASE, block=kinds.AroundNorm(), embedding_norm=True),
     "ALiBi": replace(BASE, positions=kinds.ALiBi()),
+    "relative": replace(BASE, positions=kinds.Relative(buckets=8)),
     "sinusoids": replace(BASE, positions=kinds.Sinusoidal()),
     "no positions": replace(BASE, positions=kinds.NoPositions()),
 }
@@ -61,7 +63,7 @@ CHOICES: dict[str, list[object]] = {
 EVERY = [dict(zip(CHOICES, made, strict=True)) for made in product(*CHOICES.values())]
 KINDS: dict[str, tuple[type[torch.nn.Module], ...]] = {
     "embedding": (TokenEmbedding,),
-    "positions": (LearnedPositions,),
+    "positions": (LearnedPositions, RelativeBias),
     "attention": (MultiHeadAttention,),
     "feedforward": (FeedForward, GatedFeedForward),
     "norms": (LayerNorm, RMSNorm, OffsetRMSNorm),  # last: those of queries and keys stand inside attention

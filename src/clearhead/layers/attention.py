@@ -1,9 +1,15 @@
-"""Multi-head attention: several projections of the same input, each attending on its own, then mixed."""
+"""Multi-head attention: several projections of the same input, each attending on its own, then mixed.
+
+In self-attention a sequence asks itself; in cross-attention it asks another, whose keys and values are computed once.
+"""
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
+from clearhead.layers.memory import Memory
 from clearhead.layers.store import NO_STORE, LayerStore
 from clearhead.ops.attention import Attend, attend_fused
 from clearhead.ops.heads import merge_heads, split_heads
@@ -16,7 +22,8 @@ class MultiHeadAttention(nn.Module):
     """MHA(x) = [head_1, ..., head_H] W_O with head_h = attend(x W_Q^h, x W_K^h, x W_V^h).
 
     One linear layer projects to all queries, keys and values; its output holds H·d query features, then K·d key
-    features, then K·d value features. Every head reads all D features of the input.
+    features, then K·d value features. Every head reads all D features of the input. `forward` is self-attention; in
+    `across`, with `keys_values`, the same layer asks another sequence.
 
     Args:
         width: D, the features of input and output.
@@ -71,7 +78,7 @@ class MultiHeadAttention(nn.Module):
         store: LayerStore = NO_STORE,
         tap: Tap = NO_TAP,
     ) -> Tensor:
-        """(B,T,D) -> (B,T,D).
+        """Self-attention, (B,T,D) -> (B,T,D).
 
         Args:
             x: the positions that ask and are asked, (B,T,D).
@@ -86,6 +93,40 @@ class MultiHeadAttention(nn.Module):
         k = tap("k", rotate(self.k_norm(split_heads(k, self.kv_heads))))
         v = tap("v", split_heads(v, self.kv_heads))
         k, v = store.append(k, v)
+        return self._mixed(q, k, v, visible, bias=bias, tap=tap)
+
+    def keys_values(self, memory: Tensor, *, tap: Tap = NO_TAP) -> tuple[Tensor, Tensor]:
+        """What `across` asks of another sequence, computed once however often it is asked: (B,M,D) -> two (B,K,M,d).
+
+        Args:
+            memory: the sequence that is asked, such as the output of an encoder.
+            tap: sees, or replaces, `k` and `v`.
+        """
+        queries = self.sizes[0]
+        bias = None if self.qkv.bias is None else self.qkv.bias[queries:]
+        both: Tensor = F.linear(memory, self.qkv.weight[queries:], bias)
+        k, v = torch.split(both, self.sizes[1:], dim=-1)
+        return tap("k", self.k_norm(split_heads(k, self.kv_heads))), tap("v", split_heads(v, self.kv_heads))
+
+    def across(self, x: Tensor, memory: Memory, *, tap: Tap = NO_TAP) -> Tensor:
+        """Cross-attention, (B,T,D) -> (B,T,D): queries of `x`, keys and values of another sequence, weights T×M.
+
+        Every query may look at every real position of the memory; order is known to neither.
+
+        Args:
+            x: the positions that ask, (B,T,D).
+            memory: what `keys_values` gave, and which of it is real.
+            tap: sees, or replaces, the named tensors; `k` and `v` have passed in `keys_values`.
+
+        Source: transformer-notes §13; Vaswani et al. 2017 §3.2.3.
+        """
+        queries = self.sizes[0]
+        bias = None if self.qkv.bias is None else self.qkv.bias[:queries]
+        q = tap("q", self.q_norm(split_heads(F.linear(x, self.qkv.weight[:queries], bias), self.heads)))
+        return self._mixed(q, memory.k, memory.v, memory.visible, tap=tap)
+
+    def _mixed(self, q: Tensor, k: Tensor, v: Tensor, visible: Mask, *, bias: Tensor | None = None, tap: Tap) -> Tensor:
+        """Attend, merge the heads, project: (B,H,T,d), two (B,K,S,d) -> (B,T,D)."""
         # A function has no training mode: it must be told that evaluation drops nothing.
         dropout = self.weight_dropout * self.training
         mixed = self.attend(q, k, v, visible, bias=bias, scale=self.scale, dropout=dropout, tap=tap)

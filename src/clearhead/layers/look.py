@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from clearhead.layers.store import Places
-from clearhead.ops.masks import Allowed, Causal, Mask, Positions, Window
-from clearhead.ops.positions import alibi_bias, alibi_slopes
+from clearhead.ops.masks import EVERYTHING, Allowed, Causal, Everything, Mask, Positions, Window
+from clearhead.ops.positions import alibi_bias, alibi_slopes, relative_buckets
 from clearhead.ops.rotary import Rotate, rotary_frequencies, rotation, unrotated
 from clearhead.ops.softmax import at_least_float32
 
@@ -22,12 +22,21 @@ Bias = Callable[[Places, torch.dtype, torch.device], Tensor | None]
 """From places, and the type and device of the scores, to what is added to them."""
 
 
+Direction = Callable[[Positions, Positions], Mask]
+"""From the positions of queries and keys to who may look at whom: `Causal`, or `both_ways`."""
+
+
 class Seen(NamedTuple):
     """What a block needs to know of the positions of one forward."""
 
     visible: Mask
     rotate: Rotate
     bias: Tensor | None
+
+
+def both_ways(queries: Positions, keys: Positions) -> Mask:
+    """Every position looks at every other, before and after: an encoder."""
+    return EVERYTHING
 
 
 def no_turn(positions: Positions, dtype: torch.dtype, device: torch.device) -> Rotate:
@@ -82,6 +91,34 @@ class Alibi:
         return alibi_bias(slopes, queries, keys).to(dtype)
 
 
+class RelativeBias(nn.Module):
+    """T5's bias: a trained number for each head and each range of distances, b[h, bucket(key - query)].
+
+    One table serves all blocks of a stack. A decoder's buckets hold distances to the past, an encoder's both sides.
+
+    Args:
+        heads: H.
+        buckets: how many ranges of distances there are.
+        farthest: the distance from which on all share the last range.
+        two_sided: whether later keys have ranges of their own.
+
+    Source: Raffel et al. 2020 §2.1 (arXiv:1910.10683).
+    """
+
+    def __init__(self, heads: int, buckets: int, farthest: int, *, two_sided: bool) -> None:
+        super().__init__()
+        self.buckets, self.farthest, self.two_sided = buckets, farthest, two_sided
+        self.table = nn.Parameter(torch.empty(buckets, heads))
+        nn.init.normal_(self.table, std=0.02)
+
+    def forward(self, places: Places, dtype: torch.dtype, device: torch.device) -> Tensor:
+        """(H,T,S), or (B,H,T,S) for positions per row, of type `dtype`."""
+        queries, keys = (_as_tensor(positions, device) for positions in (places.queries, places.keys))
+        distances = keys.unsqueeze(-2) - queries.unsqueeze(-1)
+        buckets = relative_buckets(distances, self.buckets, self.farthest, two_sided=self.two_sided)
+        return self.table[buckets].movedim(-1, -3).to(dtype)
+
+
 @dataclass(frozen=True)
 class Look:
     """How the blocks of one kind look at positions. Blocks that look alike share one, and its work is done once.
@@ -90,11 +127,16 @@ class Look:
         window: W, how many keys a query sees at most, itself included; None for all.
         turn: how q and k are turned.
         bias: what is added to the scores.
+        direction: `Causal` in a decoder, `both_ways` in an encoder.
+        settle: whether a mask that no kernel knows a shortcut for becomes its matrix once, for all blocks; a kernel that
+            asks for some keys at a time is better served by the rule.
     """
 
     window: int | None = None
     turn: Turn = no_turn
     bias: Bias = no_bias
+    direction: Direction = Causal
+    settle: bool = True
 
     def __call__(self, places: Places, visible: Mask, x: Tensor) -> Seen:
         """What the places of this forward mean for a block.
@@ -104,13 +146,18 @@ class Look:
             visible: further limits, from the caller.
             x: the input of the blocks, for its type and device.
         """
-        mask: Mask = Causal(places.queries, places.keys)
+        mask = self.direction(places.queries, places.keys)
         if self.window is not None and not _fits(places.keys, self.window):
             mask = mask & Window(self.window, places.queries, places.keys)
         mask = mask & places.visible & visible
-        # Only a bare causal mask may become a kernel's shortcut; any other becomes its matrix here, once for all blocks.
-        settled = mask if isinstance(mask, Causal) and mask.contiguous else Allowed(mask.matrix(x.device))
-        return Seen(settled, self.turn(places.queries, x.dtype, x.device), self.bias(places, x.dtype, x.device))
+        if self.settle and not _has_shortcut(mask):
+            mask = Allowed(mask.matrix(x.device))
+        return Seen(mask, self.turn(places.queries, x.dtype, x.device), self.bias(places, x.dtype, x.device))
+
+
+def _has_shortcut(mask: Mask) -> bool:
+    """Whether a kernel may know what the mask means without its matrix: nothing is hidden, or only the future."""
+    return isinstance(mask, Everything) or (isinstance(mask, Causal) and mask.contiguous)
 
 
 def _fits(keys: Positions, window: int) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import torch
 from torch import Tensor, nn
 
@@ -10,16 +12,37 @@ from clearhead.ops.masks import Mask
 from clearhead.ops.tap import NO_TAP, Tap
 
 
+class AttendWithSinks(Protocol):
+    """A kernel that takes the scores of sinks: `ops.attend_with_sinks`, `ops.attend_blockwise`."""
+
+    def __call__(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        visible: Mask,
+        *,
+        sinks: Tensor,
+        bias: Tensor | None = None,
+        scale: float | None = None,
+        dropout: float = 0.0,
+        tap: Tap = NO_TAP,
+    ) -> Tensor:
+        """As `ops.attend_with_sinks`."""
+        ...
+
+
 class SinkAttention(nn.Module):
-    """`ops.attend_with_sinks` with a trained sink score for each head; a kernel like any other.
+    """A trained sink score for each head; with it, a kernel like any other.
 
     Args:
         heads: H.
+        attend: the kernel that takes the scores.
     """
 
-    def __init__(self, heads: int) -> None:
+    def __init__(self, heads: int, attend: AttendWithSinks = attend_with_sinks) -> None:
         super().__init__()
-        self.sinks = nn.Parameter(torch.zeros(heads))
+        self.sinks, self.attend = nn.Parameter(torch.zeros(heads)), attend
 
     def forward(
         self,
@@ -34,4 +57,4 @@ class SinkAttention(nn.Module):
         tap: Tap = NO_TAP,
     ) -> Tensor:
         """As `ops.Attend`."""
-        return attend_with_sinks(q, k, v, visible, sinks=self.sinks, bias=bias, scale=scale, dropout=dropout, tap=tap)
+        return self.attend(q, k, v, visible, sinks=self.sinks, bias=bias, scale=scale, dropout=dropout, tap=tap)

@@ -13,6 +13,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{length} positions do not fit the model's context of {context}; shorten the input or build a longer context",
         "{length} 个位置超出了模型的上下文长度 {context}；请缩短输入，或使用更长上下文的模型",
     ),
+    "models.no_segments": (
+        "this model has no segments; leave them out, or build one with EncoderConfig(segments=2)",
+        "这个模型没有段（segments）；请不要给出，或用 EncoderConfig(segments=2) 构建",
+    ),
     "models.not_divisible": (
         "{larger} = {larger_value} is not divisible by {smaller} = {smaller_value}; choose {smaller} from {divisors}",
         "{larger} = {larger_value} 不能被 {smaller} = {smaller_value} 整除；{smaller} 可选 {divisors}",

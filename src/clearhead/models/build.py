@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import overload
 
 import torch
 from torch import Tensor, nn
@@ -11,22 +12,29 @@ from torch.nn import functional as F
 
 from clearhead.layers.attention import MultiHeadAttention
 from clearhead.layers.block import ParallelBlock, PostNormBlock, SequentialBlock
+from clearhead.layers.cross_block import PostNormCrossBlock, SequentialCrossBlock
 from clearhead.layers.embedding import ScaledTokenEmbedding, TokenEmbedding
+from clearhead.layers.encoder_heads import FeaturesHead, MaskedTokenHead, Pool, PoolingHead
 from clearhead.layers.feedforward import FeedForward, GatedFeedForward
-from clearhead.layers.look import Alibi, Look, RotaryTurn, no_bias, no_turn
 from clearhead.layers.norm import LayerNorm, OffsetRMSNorm, RMSNorm
 from clearhead.layers.positions import LearnedPositions, NoPositions, SinusoidalPositions
+from clearhead.layers.segments import NoSegments, SegmentEmbedding
 from clearhead.layers.sinks import SinkAttention
-from clearhead.models import choices
+from clearhead.models import choices, config_encoders
 from clearhead.models.choices import Choice
-from clearhead.models.config import DecoderConfig, Sight
+from clearhead.models.config import DecoderConfig, ModelConfig, StackConfig
+from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
 from clearhead.models.decoder import Decoder
+from clearhead.models.encoder import Encoder
+from clearhead.models.encoder_decoder import EncoderDecoder
 from clearhead.models.initialise import initialise
+from clearhead.models.looks import looks_of
 from clearhead.ops.activation import relu_squared
 from clearhead.ops.attention import Attend, attend_fused, attend_visible
+from clearhead.ops.attention_blockwise import attend_blockwise
 from clearhead.ops.attention_variants import attend_capped
+from clearhead.ops.pooling import pool_first, pool_max, pool_mean
 from clearhead.ops.positions import sinusoids, sinusoids_in_halves
-from clearhead.ops.rotary import linear_scaled, llama3_scaled, yarn_attention_factor, yarn_scaled
 
 
 def _gelu_tanh(x: Tensor) -> Tensor:
@@ -45,7 +53,24 @@ ACTIVATIONS: dict[type[Choice], Callable[[Tensor], Tensor]] = {
 }
 
 
-def build(config: DecoderConfig, *, seed: int | None = None, device: torch.device | str = "cpu") -> Decoder:
+POOLS: dict[type[Choice], Pool] = {
+    config_encoders.First: pool_first,
+    config_encoders.Mean: pool_mean,
+    config_encoders.Max: pool_max,
+}
+
+
+@overload
+def build(config: DecoderConfig, *, seed: int | None = None, device: torch.device | str = "cpu") -> Decoder: ...
+@overload
+def build(config: EncoderConfig, *, seed: int | None = None, device: torch.device | str = "cpu") -> Encoder: ...
+@overload
+def build(
+    config: EncoderDecoderConfig, *, seed: int | None = None, device: torch.device | str = "cpu"
+) -> EncoderDecoder: ...
+@overload
+def build(config: ModelConfig, *, seed: int | None = None, device: torch.device | str = "cpu") -> nn.Module: ...
+def build(config: ModelConfig, *, seed: int | None = None, device: torch.device | str = "cpu") -> nn.Module:
     """The model that `config` describes, freshly initialised, float32, in training mode.
 
     Args:
@@ -59,31 +84,77 @@ def build(config: DecoderConfig, *, seed: int | None = None, device: torch.devic
             torch.manual_seed(seed)
         # Weights are drawn on the CPU, so that a seed means the same weights on every device.
         with torch.device("meta" if torch.device(device).type == "meta" else "cpu"):
-            model = _decoder(config)
+            model = _model(config)
             initialise(model)
     return model.to(device)
 
 
-def _decoder(config: DecoderConfig) -> Decoder:
-    embedding = (ScaledTokenEmbedding if config.scale_embedding else TokenEmbedding)(config.vocab, config.width)
-    head = nn.Linear(config.width, config.vocab, bias=config.head_bias)
-    if config.tied:
-        head.weight = embedding.weight
-    looks = {sight: _look(config, sight) for sight in config.sights}
+def _model(config: ModelConfig) -> nn.Module:
+    match config:
+        case DecoderConfig():
+            return _decoder(config, _embedding(config), _block)
+        case EncoderConfig():
+            return _encoder(config, _embedding(config))
+        case EncoderDecoderConfig():
+            embedding = _embedding(config)
+            source = embedding if config.source_vocab is None else _embedding(config.encoder)
+            return EncoderDecoder(_encoder(config.encoder, source), _decoder(config.decoder, embedding, _cross_block))
+    raise TypeError(f"no part builds {config!r}")
+
+
+def _decoder(config: DecoderConfig, embedding: TokenEmbedding, block: Callable[[StackConfig], nn.Module]) -> Decoder:
+    looks = looks_of(config)
     return Decoder(
         embedding,
         _positions(config),
-        nn.ModuleList(_block(config) for _ in range(config.layers)),
+        nn.ModuleList(block(config) for _ in range(config.layers)),
         looks=[looks[sight] for sight in config.sights],
-        norm=nn.Identity() if isinstance(config.block, choices.PostNorm) else _norm(config, config.width),
-        head=head,
+        norm=_last_norm(config),
+        head=_vocabulary_head(config, embedding),
         context=config.context,
         embedding_norm=_norm(config, config.width) if config.embedding_norm else None,
         dropout=config.dropout,
     )
 
 
-def _block(config: DecoderConfig) -> nn.Module:
+def _encoder(config: EncoderConfig, embedding: TokenEmbedding) -> Encoder:
+    looks = looks_of(config)
+    return Encoder(
+        embedding,
+        _positions(config),
+        nn.ModuleList(_block(config) for _ in range(config.layers)),
+        looks=[looks[sight] for sight in config.sights],
+        norm=_last_norm(config),
+        head=_encoder_head(config, embedding),
+        context=config.context,
+        segments=SegmentEmbedding(config.segments, config.width) if config.segments else NoSegments(),
+        embedding_norm=_norm(config, config.width) if config.embedding_norm else None,
+        dropout=config.dropout,
+    )
+
+
+def _embedding(config: StackConfig) -> TokenEmbedding:
+    return (ScaledTokenEmbedding if config.scale_embedding else TokenEmbedding)(config.vocab, config.width)
+
+
+def _vocabulary_head(config: StackConfig, embedding: TokenEmbedding) -> nn.Linear:
+    head = nn.Linear(config.width, config.vocab, bias=config.head_bias)
+    if config.tied:
+        head.weight = embedding.weight
+    return head
+
+
+def _encoder_head(config: EncoderConfig, embedding: TokenEmbedding) -> nn.Module:
+    match config.head:
+        case config_encoders.MaskedToken():
+            activation, norm = ACTIVATIONS[type(config.activation)], _norm(config, config.width)
+            return MaskedTokenHead(config.width, activation, norm, _vocabulary_head(config, embedding))
+        case config_encoders.Pooled(pooling=pooling, dense=dense):
+            return PoolingHead(POOLS[type(pooling)], nn.Linear(config.width, config.width) if dense else None)
+    return FeaturesHead()
+
+
+def _block(config: StackConfig) -> nn.Module:
     attention, feedforward, norm = _attention(config), _feedforward(config), partial(_norm, config, config.width)
     match config.block:
         case choices.PreNorm():
@@ -100,7 +171,35 @@ def _block(config: DecoderConfig) -> nn.Module:
     raise TypeError(f"no part builds {config.block!r}")
 
 
-def _attention(config: DecoderConfig) -> MultiHeadAttention:
+def _cross_block(config: StackConfig) -> nn.Module:
+    attention, cross_attention, feedforward = _attention(config), _attention(config), _feedforward(config)
+    norm, around = partial(_norm, config, config.width), isinstance(config.block, choices.AroundNorm)
+    match config.block:
+        case choices.PreNorm() | choices.AroundNorm():
+            return SequentialCrossBlock(
+                attention,
+                cross_attention,
+                feedforward,
+                attention_norm=norm(),
+                cross_attention_norm=norm(),
+                feedforward_norm=norm(),
+                attention_after=norm() if around else None,
+                cross_attention_after=norm() if around else None,
+                feedforward_after=norm() if around else None,
+            )
+        case choices.PostNorm():
+            return PostNormCrossBlock(
+                attention,
+                cross_attention,
+                feedforward,
+                attention_norm=norm(),
+                cross_attention_norm=norm(),
+                feedforward_norm=norm(),
+            )
+    raise TypeError(f"no part builds {config.block!r} with cross-attention")
+
+
+def _attention(config: StackConfig) -> MultiHeadAttention:
     return MultiHeadAttention(
         config.width,
         config.heads,
@@ -116,7 +215,12 @@ def _attention(config: DecoderConfig) -> MultiHeadAttention:
     )
 
 
-def _kernel(config: DecoderConfig) -> Attend:
+def _kernel(config: StackConfig) -> Attend:
+    match config.kernel:
+        case choices.Blockwise(block=block) if config.sinks:
+            return SinkAttention(config.heads, partial(attend_blockwise, block=block))
+        case choices.Blockwise(block=block):
+            return partial(attend_blockwise, block=block, cap=config.softcap)
     if config.softcap is not None:
         return partial(attend_capped, cap=config.softcap)
     if config.sinks:
@@ -124,13 +228,13 @@ def _kernel(config: DecoderConfig) -> Attend:
     return attend_visible if isinstance(config.kernel, choices.Visible) else attend_fused
 
 
-def _feedforward(config: DecoderConfig) -> nn.Module:
+def _feedforward(config: StackConfig) -> nn.Module:
     part = GatedFeedForward if isinstance(config.activation, choices.Gated) else FeedForward
     activation = ACTIVATIONS[type(config.activation)]
     return part(config.width, config.hidden, activation, bias=config.bias, dropout=config.dropout)
 
 
-def _norm(config: DecoderConfig, width: int) -> nn.Module:
+def _norm(config: StackConfig, width: int) -> nn.Module:
     match config.norm:
         case choices.LayerNorm(eps=eps, bias=bias):
             return LayerNorm(width, eps=eps, bias=bias)
@@ -139,7 +243,7 @@ def _norm(config: DecoderConfig, width: int) -> nn.Module:
     raise TypeError(f"no part builds {config.norm!r}")
 
 
-def _positions(config: DecoderConfig) -> nn.Module:
+def _positions(config: StackConfig) -> nn.Module:
     match config.positions:
         case choices.Learned():
             return LearnedPositions(config.context, config.width)
@@ -148,32 +252,6 @@ def _positions(config: DecoderConfig) -> nn.Module:
     return NoPositions()
 
 
-def _look(config: DecoderConfig, sight: Sight) -> Look:
-    positions = config.positions_of(sight)
-    turn = _turn(positions, config.width_of_head) if isinstance(positions, choices.Rotary) else no_turn
-    bias = Alibi(config.heads) if isinstance(positions, choices.ALiBi) else no_bias
-    return Look(window=sight.window, turn=turn, bias=bias)
-
-
-def _turn(rotary: choices.Rotary, head_width: int) -> RotaryTurn:
-    scaled, factor = _scaled(rotary), 1.0
-    if isinstance(rotary.scaling, choices.YaRN):
-        factor = yarn_attention_factor(rotary.scaling.factor)
-    return RotaryTurn(rotary.turned(head_width), rotary.theta, scaled, rotary.interleaved, factor)
-
-
-def _scaled(rotary: choices.Rotary) -> Callable[[Tensor], Tensor]:
-    match rotary.scaling:
-        case choices.Linear(factor=factor):
-            return partial(linear_scaled, factor=factor)
-        case choices.YaRN(factor=factor, original_context=context, fast=fast, slow=slow):
-            return partial(
-                yarn_scaled, factor=factor, theta=rotary.theta, original_context=context, fast=fast, slow=slow
-            )
-        case choices.Llama3(factor=factor, low=low, high=high, original_context=context):
-            return partial(llama3_scaled, factor=factor, low=low, high=high, original_context=context)
-    return _unscaled
-
-
-def _unscaled(frequencies: Tensor) -> Tensor:
-    return frequencies
+def _last_norm(config: StackConfig) -> nn.Module:
+    """The last thing that a post-norm block does is to normalise."""
+    return nn.Identity() if isinstance(config.block, choices.PostNorm) else _norm(config, config.width)

@@ -7,6 +7,13 @@ from typing import Any, get_args, get_origin, get_type_hints
 from clearhead.messages import UserError, say
 
 
+class Choice:
+    """Something that a model may have one way or another; the families of choices are its direct subclasses."""
+
+    def __post_init__(self) -> None:
+        check_types(self)
+
+
 def check_types(value: object) -> None:
     """Raise a UserError unless every field of the dataclass `value` holds what its type says.
 

@@ -9,10 +9,15 @@ from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, TypeVar, get_args, get_type_hints
 
 from clearhead.messages import UserError, say
-from clearhead.models import choices, config
+from clearhead.models import choices, config, config_encoders
 from clearhead.models.checked import holds, name_of
 
-KINDS = {name: found for module in (choices, config) for name, found in vars(module).items() if is_dataclass(found)}
+KINDS = {
+    name: found
+    for module in (choices, config, config_encoders)
+    for name, found in vars(module).items()
+    if is_dataclass(found) and name != "StackConfig"
+}
 """Every class that a configuration may name."""
 
 Kind = TypeVar("Kind")

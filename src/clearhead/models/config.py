@@ -46,12 +46,12 @@ class Sight(Choice):
 
 
 class ModelConfig:
-    """What a model is. Its kinds are `DecoderConfig` and, later, others."""
+    """What a model is. Its kinds are `DecoderConfig`, `EncoderConfig` and `EncoderDecoderConfig`."""
 
 
 @dataclass(frozen=True)
-class DecoderConfig(ModelConfig):
-    """A decoder-only language model, the GPT of the notes.
+class StackConfig(ModelConfig):
+    """What every stack of blocks has, whichever way it looks.
 
     Args:
         vocab: V, how many token ids there are; `clearhead train` takes it from the tokenizer.
@@ -62,15 +62,12 @@ class DecoderConfig(ModelConfig):
         head_width: d, features of a head; width / heads if not given.
         feedforward_width: F, features inside the feed-forward part; 4 * width if not given.
         context: the most positions a forward takes.
-        dropout: probability of dropping, in training, attention weights, the outputs of both branches, and features
+        dropout: probability of dropping, in training, attention weights, the outputs of all branches, and features
             of the embedded input.
         activation: the feed-forward's non-linearity, and whether it gates.
         norm: the normalisation.
         block: where the norms stand, and in which order the branches run.
         positions: how order is known.
-        window: how many keys a query sees at most, itself included; all if not given.
-        cycle: how blocks look, block i taking the (i mod n)-th; all alike if empty. As JSON, say two windowed blocks and
-            one without rotary: [{"window": 8}, {"window": 8}, {"positions": {"class_path": "NoPositions"}}].
         kernel: what computes attention.
         attention_scale: multiplies the scores; 1 / sqrt(head width) if not given.
         softcap: squeezes the scores into (-softcap, softcap); not if not given.
@@ -100,8 +97,6 @@ class DecoderConfig(ModelConfig):
     norm: Norm = LayerNorm()
     block: Block = PreNorm()
     positions: Positions = Learned()
-    window: int | None = None
-    cycle: tuple[Sight, ...] = ()
     kernel: Kernel = Auto()
     attention_scale: float | None = None
     softcap: float | None = None
@@ -115,12 +110,22 @@ class DecoderConfig(ModelConfig):
     head_bias: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "cycle", tuple(self.cycle))
         check_types(self)
+        self._check_numbers()
+        for clash, first, second, instead in self._clashes():
+            if clash:
+                raise UserError(say("models.clash", first=first, second=second, instead=instead))
+        for positions in map(self.positions_of, self.sights):
+            if isinstance(positions, Rotary) and positions.turned(self.width_of_head) < 2:
+                raise UserError(say("models.nothing_turned", fraction=positions.fraction, width=self.width_of_head))
+        if self.width % 2 and isinstance(self.positions, Sinusoidal):
+            raise UserError(say("models.out_of_range", field="width", value=self.width, wanted="even (Sinusoidal)"))
+
+    def _check_numbers(self) -> None:
         for field in fields(self):
-            value = getattr(self, field.name)
-            if field.type in ("int", "int | None") and value is not None and value < 1:
-                raise UserError(say("models.too_small", field=field.name, value=value, least=1))
+            value, least = getattr(self, field.name), self.least(field.name)
+            if field.type in ("int", "int | None") and value is not None and value < least:
+                raise UserError(say("models.too_small", field=field.name, value=value, least=least))
         if not 0 <= self.dropout < 1:
             raise UserError(say("models.not_probability", field="dropout", value=self.dropout))
         for name in ("attention_scale", "softcap"):
@@ -129,7 +134,11 @@ class DecoderConfig(ModelConfig):
         if self.head_width is None:
             _must_divide("width", self.width, "heads", self.heads)
         _must_divide("heads", self.heads, "kv_heads", self.key_value_heads)
-        self._must_go_together()
+
+    @staticmethod
+    def least(field: str) -> int:
+        """The smallest value of a whole-number field."""
+        return 1
 
     @property
     def key_value_heads(self) -> int:
@@ -149,41 +158,61 @@ class DecoderConfig(ModelConfig):
     @property
     def sights(self) -> tuple[Sight, ...]:
         """How each block looks, one a block."""
-        cycle = self.cycle or (Sight(window=self.window),)
-        return tuple(cycle[index % len(cycle)] for index in range(self.layers))
+        return (Sight(),) * self.layers
 
     def positions_of(self, sight: Sight) -> Positions:
         """How blocks that look like `sight` know order inside attention."""
         return self.positions if sight.positions is None else sight.positions
 
-    def _must_go_together(self) -> None:
-        """Raise a UserError on two choices of which each is legal and both are not."""
-        clashes = (
-            (
-                isinstance(self.kernel, Fused) and self.softcap is not None,
-                "kernel Fused",
-                "softcap",
-                "kernel Visible or Auto",
-            ),
-            (isinstance(self.kernel, Fused) and self.sinks, "kernel Fused", "sinks", "kernel Visible or Auto"),
+    def _clashes(self) -> list[tuple[bool, str, str, str]]:
+        """Two choices of which each is legal and both are not: whether they are there, their names, what to choose."""
+        fused, other = isinstance(self.kernel, Fused), "kernel Visible or Auto"
+        return [
+            (fused and self.softcap is not None, "kernel Fused", "softcap", other),
+            (fused and self.sinks, "kernel Fused", "sinks", other),
             (self.softcap is not None and self.sinks, "softcap", "sinks", "one of them"),
+        ]
+
+
+@dataclass(frozen=True)
+class DecoderConfig(StackConfig):
+    """A decoder-only language model, the GPT of the notes.
+
+    Args:
+        window: how many keys a query sees at most, itself included; all if not given.
+        cycle: how blocks look, block i taking the (i mod n)-th; all alike if empty. As JSON, say two windowed blocks and
+            one without rotary: [{"window": 8}, {"window": 8}, {"positions": {"class_path": "NoPositions"}}].
+
+    Raises:
+        UserError: on numbers or choices that do not fit together, naming both.
+    """
+
+    window: int | None = None
+    cycle: tuple[Sight, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cycle", tuple(self.cycle))
+        super().__post_init__()
+
+    @property
+    def sights(self) -> tuple[Sight, ...]:
+        """How each block looks, one a block."""
+        cycle = self.cycle or (Sight(window=self.window),)
+        return tuple(cycle[index % len(cycle)] for index in range(self.layers))
+
+    def _clashes(self) -> list[tuple[bool, str, str, str]]:
+        own = any(sight.positions is not None for sight in self.cycle)
+        model = f"positions {type(self.positions).__name__}"
+        return [
+            *super()._clashes(),
             (self.window is not None and self.cycle != (), "window", "cycle", "the window inside the cycle"),
             (
-                any(sight.positions is not None for sight in self.cycle) and not isinstance(self.positions, Rotary),
-                f"positions {type(self.positions).__name__}",
+                own and not isinstance(self.positions, Rotary),
+                model,
                 "positions inside the cycle",
                 "positions Rotary",
             ),
-        )
-        for clash, first, second, instead in clashes:
-            if clash:
-                raise UserError(say("models.clash", first=first, second=second, instead=instead))
-        for sight in self.sights:
-            positions = self.positions_of(sight)
-            if isinstance(positions, Rotary) and positions.turned(self.width_of_head) < 2:
-                raise UserError(say("models.nothing_turned", fraction=positions.fraction, width=self.width_of_head))
-        if self.width % 2 and isinstance(self.positions, Sinusoidal):
-            raise UserError(say("models.out_of_range", field="width", value=self.width, wanted="even (Sinusoidal)"))
+        ]
 
 
 def _must_divide(larger: str, larger_value: int, smaller: str, smaller_value: int) -> None:

@@ -16,13 +16,23 @@ def parameters(config: DecoderConfig) -> dict[str, int]:
     biases = (matrices - 1) * hidden + width
     return {
         "embedding": config.vocab * width,
-        "positions": config.context * width * isinstance(config.positions, choices.Learned),
+        "positions": _position_numbers(config),
         "attention": config.layers
         * (width * qkv + qkv * config.qkv_bias + mixed * width + width * config.bias + config.heads * config.sinks),
         "feedforward": config.layers * (matrices * width * hidden + biases * config.bias),
         "norms": _norms(config),
         "head": config.vocab * width * (not config.tied) + config.vocab * config.head_bias,
     }
+
+
+def _position_numbers(config: DecoderConfig) -> int:
+    """Trained numbers of positions: a vector for each, or T5's number for each range of distances and head."""
+    match config.positions:
+        case choices.Learned():
+            return config.context * config.width
+        case choices.Relative(buckets=buckets):
+            return buckets * config.heads
+    return 0
 
 
 def _norms(config: DecoderConfig) -> int:

@@ -19,6 +19,8 @@ class Decoder(nn.Module):
 
     Token and position vectors are added once, before the first block; each block has its own weights.
 
+    With blocks that have cross-attention, and a store that holds a memory, it is the decoder of an encoder-decoder.
+
     Args:
         embedding: E, ids to vectors.
         positions: adds P; or nothing, where order is known inside attention.
@@ -52,6 +54,7 @@ class Decoder(nn.Module):
         self.embedding, self.positions = embedding, positions
         self.embedding_norm, self.dropout = embedding_norm or nn.Identity(), nn.Dropout(dropout)
         self.blocks, self.looks, self.norm, self.head = blocks, tuple(looks), norm, head
+        self.biases = shared_biases(looks)
         self.context = context
 
     def forward(
@@ -88,6 +91,11 @@ class Decoder(nn.Module):
             x = block(x, mask, rotate=rotate, bias=bias, store=store.layer(index), tap=tap.within(f"blocks.{index}"))
         store.advance(length)
         return tap("logits", self.head(tap("norm", self.norm(x))))
+
+
+def shared_biases(looks: Sequence[Look]) -> nn.ModuleList:
+    """The biases with weights of a stack's looks, each once: looks are values, the stack owns what they train."""
+    return nn.ModuleList(dict.fromkeys(look.bias for look in looks if isinstance(look.bias, nn.Module)))
 
 
 def standing(places: Places, positions: Tensor) -> Places:

@@ -6,19 +6,23 @@ from torch import nn
 
 from clearhead.layers.attention import MultiHeadAttention
 from clearhead.layers.feedforward import FeedForward, GatedFeedForward
+from clearhead.layers.look import RelativeBias
 from clearhead.layers.positions import LearnedPositions
+from clearhead.layers.segments import SegmentEmbedding
 from clearhead.models.decoder import Decoder
+from clearhead.models.encoder import Encoder
 
 STANDARD_DEVIATION = 0.02
+BRANCHES = (MultiHeadAttention, FeedForward, GatedFeedForward)
 
 
-def initialise(model: Decoder) -> None:
+def initialise(model: nn.Module) -> None:
     """Draw every weight afresh, in place, as GPT-2 does.
 
-    Matrices, embeddings and positions are normal with mean 0 and standard deviation 0.02; biases are 0. The two
-    projections of a block that write to the residual stream (of attention, of the feed-forward) are narrower by
-    1/√(2L), because 2L such branches add up to the stream. Logits of a fresh model are then near 0 and the first
-    loss is near ln V. A tied head shares the embedding's storage, so it is drawn once and stays tied.
+    Matrices, embeddings and tables are normal with mean 0 and standard deviation 0.02; biases are 0. The projections that
+    write to the residual stream (of attention, cross-attention, the feed-forward) are narrower by 1/√n, because the n
+    branches of a stack (2L, or 3L with cross-attention) add up to the stream. Logits of a fresh model are then near 0
+    and the first loss is near ln V. A tied head shares the embedding's storage, so it is drawn once and stays tied.
 
     Source: Radford et al. 2019 §2.3.
     """
@@ -27,11 +31,16 @@ def initialise(model: Decoder) -> None:
             nn.init.normal_(module.weight, std=STANDARD_DEVIATION)
         if isinstance(module, nn.Linear) and module.bias is not None:
             nn.init.zeros_(module.bias)
-        if isinstance(module, LearnedPositions):
+        if isinstance(module, LearnedPositions | SegmentEmbedding | RelativeBias):
             nn.init.normal_(module.table, std=STANDARD_DEVIATION)
-    narrow = STANDARD_DEVIATION / (2 * len(model.blocks)) ** 0.5
-    for module in model.modules():
-        if isinstance(module, MultiHeadAttention):
-            nn.init.normal_(module.output.weight, std=narrow)
-        if isinstance(module, FeedForward | GatedFeedForward):
-            nn.init.normal_(module.down.weight, std=narrow)
+    for stack in model.modules():
+        if isinstance(stack, Decoder | Encoder):
+            _narrow(stack.blocks)
+
+
+def _narrow(blocks: nn.ModuleList) -> None:
+    """Draw the last projection of every branch again, narrower by the number of branches."""
+    branches = [module for module in blocks.modules() if isinstance(module, BRANCHES)]
+    for branch in branches:
+        last = branch.output if isinstance(branch, MultiHeadAttention) else branch.down
+        nn.init.normal_(last.weight, std=STANDARD_DEVIATION / len(branches) ** 0.5)

@@ -34,7 +34,8 @@ from clearhead.ops.masks import (
     document_positions,
 )
 from clearhead.ops.norm import layer_norm, rms_norm
-from clearhead.ops.positions import alibi_bias, alibi_slopes, sinusoids, sinusoids_in_halves
+from clearhead.ops.pooling import pool_first, pool_max, pool_mean
+from clearhead.ops.positions import alibi_bias, alibi_slopes, relative_buckets, sinusoids, sinusoids_in_halves
 from clearhead.ops.rotary import (
     Rotate,
     Rotation,
@@ -94,6 +95,10 @@ __all__ = [
     "linear_scaled",
     "llama3_scaled",
     "merge_heads",
+    "pool_first",
+    "pool_max",
+    "pool_mean",
+    "relative_buckets",
     "relu",
     "relu_squared",
     "repeat_heads",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -65,6 +67,34 @@ def alibi_bias(slopes: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
     """
     distance = (queries.unsqueeze(-1) - keys.unsqueeze(-2)).abs()
     return -slopes[:, None, None] * distance.unsqueeze(-3)
+
+
+def relative_buckets(distances: Tensor, buckets: int, farthest: int, *, two_sided: bool) -> Tensor:
+    """The range that each distance falls into: one range a distance when near, logarithmic ones farther, one beyond.
+
+    With n ranges for a side, and e = n/2 of them exact, a distance r is its own bucket if r < e, otherwise
+    min(n - 1, e + ⌊(n - e) ln(r/e) / ln(farthest/e)⌋). One-sided, keys after the query count as distance 0;
+    two-sided, half of all buckets is for each side, the later keys' behind.
+
+    Args:
+        distances: key position minus query position, integers of any shape.
+        buckets: how many there are, of both sides together; at least 2 a side.
+        farthest: from here on distances share the last bucket of their side; more than the exact ones.
+        two_sided: whether later keys have buckets.
+
+    Returns:
+        Integers of the same shape, 0 to `buckets` - 1.
+
+    Source: Raffel et al. 2020 §2.1 (arXiv:1910.10683) and its reference code.
+    """
+    side = buckets // 2 if two_sided else buckets
+    exact = side // 2
+    away = distances.abs() if two_sided else (-distances).clamp(min=0)
+    # The smallest distance of each later bucket, as a whole number: no logarithm of a tensor is rounded to a side.
+    ratio, steps = farthest / exact, side - exact
+    borders = [math.ceil(exact * ratio ** (step / steps) - 1e-9) for step in range(1, steps)]
+    far = exact + torch.bucketize(away, torch.tensor(borders, device=distances.device, dtype=away.dtype), right=True)
+    return torch.where(away < exact, away, far) + (distances > 0) * side * two_sided
 
 
 def _geometric(heads: int) -> Tensor:
