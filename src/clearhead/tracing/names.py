@@ -11,6 +11,7 @@ AXES: dict[str, str] = {
     "B": "batch",
     "T": "queries",
     "S": "keys",
+    "M": "source tokens",
     "D": "width",
     "H": "heads",
     "K": "key/value heads",
@@ -22,6 +23,7 @@ AXES: dict[str, str] = {
 
 NAMES: dict[str, str] = {
     "embedding": "B T D",
+    "segments": "B T D",
     "positions": "T D",
     "input": "B T D",
     "blocks.*.attention_norm": "B T D",
@@ -33,6 +35,15 @@ NAMES: dict[str, str] = {
     "blocks.*.attention.mixed": "B H T d",
     "blocks.*.attention.output": "B T D",
     "blocks.*.middle": "B T D",
+    "blocks.*.cross_attention_norm": "B T D",
+    "blocks.*.cross_attention.q": "B H T d",
+    "blocks.*.cross_attention.k": "B K M d",
+    "blocks.*.cross_attention.v": "B K M d",
+    "blocks.*.cross_attention.scores": "B H T M",
+    "blocks.*.cross_attention.weights": "B H T M",
+    "blocks.*.cross_attention.mixed": "B H T d",
+    "blocks.*.cross_attention.output": "B T D",
+    "blocks.*.crossed": "B T D",
     "blocks.*.feedforward_norm": "B T D",
     "blocks.*.feedforward.gate": "B T F",
     "blocks.*.feedforward.up": "B T F",
@@ -41,14 +52,35 @@ NAMES: dict[str, str] = {
     "blocks.*.output": "B T D",
     "norm": "B T D",
     "logits": "B T V",
+    "head.transformed": "B T D",
+    "head.logits": "B T V",
+    "head.pooled": "B D",
+    "head.output": "B D",
 }
-"""Name -> axes, in the order in which a decoder computes them; `*` stands for the number of a block."""
+"""Name -> axes, in the order in which a model computes them; `*` stands for the number of a block.
+
+Keys and values that cross-attention asks are computed once, before the first block. Where rows are padded their positions
+differ, and `positions` has an axis B in front. An encoder-decoder puts `encoder.` or `decoder.` before each name.
+"""
+
+_NOT_SHOWN: dict[str, tuple[str, ...]] = {"encoder": ("logits", "blocks.*.cross"), "decoder": ("segments", "head.")}
+"""How the names begin that a part of an encoder-decoder does not show."""
 
 
 def axes_of(name: str) -> tuple[str, ...]:
     """The names of the axes of a traced tensor: `blocks.3.attention.weights` -> `("B", "H", "T", "S")`.
 
+    What an encoder-decoder's encoder asks and is asked is the source: `encoder.blocks.3.attention.weights` has the axes
+    `("B", "H", "M", "M")`.
+
     Raises:
         KeyError: if no forward emits such a name.
     """
-    return tuple(NAMES[re.sub(r"^blocks\.\d+\.", "blocks.*.", name)].split())
+    part, _, own = name.partition(".")
+    if part not in _NOT_SHOWN:
+        part, own = "", name
+    row = re.sub(r"^blocks\.\d+\.", "blocks.*.", own)
+    if row.startswith(_NOT_SHOWN.get(part, ())):
+        raise KeyError(name)
+    axes = tuple(NAMES[row].split())
+    return tuple("M" if axis in ("T", "S") else axis for axis in axes) if part == "encoder" else axes
