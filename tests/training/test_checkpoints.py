@@ -18,7 +18,7 @@ from clearhead.formats.run import Checkpoint, Run, create_run, read_run
 from clearhead.formats.weights import read_tensors, save_tensors
 from clearhead.messages import UserError
 from clearhead.training import checkpoint
-from clearhead.training.run import Training
+from clearhead.training.run import Evaluated, Training
 from tests.training.toy import SETTINGS, TINY, finish, new_run, training
 
 NAN = float("nan")
@@ -27,7 +27,7 @@ NAN = float("nan")
 def scripted(monkeypatch: pytest.MonkeyPatch, *losses: float) -> None:
     """Evaluations that find these losses, one after the other."""
     each = iter(losses)
-    monkeypatch.setattr(Training, "evaluate", lambda _: next(each))
+    monkeypatch.setattr(Training, "evaluate", lambda training: Evaluated(training.step, next(each)))
 
 
 def steps_kept(run: Run) -> list[int]:

@@ -15,7 +15,7 @@ from clearhead.ops.attention import attend_fused, attend_visible
 from clearhead.training.batches import Ids, whole
 from clearhead.training.fit import evaluate
 from clearhead.training.losses import next_token
-from tests.training.toy import TINY, ids, training
+from tests.training.toy import TINY, VALIDATION, ids, training
 
 DOCUMENTS: list[Ids] = [ids(50), ids(6, seed=1), ids(2, seed=2), ids(31, seed=3)]
 TARGETS = 49 + 5 + 1 + 30
@@ -55,10 +55,10 @@ def test_a_tail_that_is_left_out_is_found() -> None:
 def test_a_training_evaluates_its_whole_validation_text(tmp_path: Path) -> None:
     trained = training(tmp_path / "run")
     trained.model.double()
-    found = trained.evaluate()
+    found = trained.evaluate().val_loss
     trained.model.eval()
-    total, count = by_hand(trained.model, trained.validation, TINY.context)
-    assert count == sum(len(document) - 1 for document in trained.validation)
+    total, count = by_hand(trained.model, VALIDATION, TINY.context)
+    assert count == sum(len(document) - 1 for document in VALIDATION)
     assert found == pytest.approx(total / count, abs=1e-12)
 
 

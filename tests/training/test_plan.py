@@ -25,7 +25,7 @@ from clearhead.training.sizing import (
     pick_size,
     pick_steps,
 )
-from tests.training.toy import CPU
+from tests.training.toy import CPU, TINY, objective
 
 TEXT = "".join(f"第{n}天 the cat saw {n % 7} birds.\n" for n in range(90))
 SIZES = DecoderConfig(layers=1, heads=2, width=8, context=12)
@@ -90,7 +90,7 @@ def test_the_measured_speed_is_a_speed_and_draws_nothing_from_the_caller() -> No
     import torch  # noqa: PLC0415
 
     before = torch.get_rng_state()
-    assert measured_speed(SIZES, 3, CPU, updates=3) > 0
+    assert measured_speed(TINY, objective(), CPU, updates=3) > 0
     assert torch.equal(torch.get_rng_state(), before)
 
 
@@ -136,7 +136,7 @@ def test_a_text_of_1_kb_trains(tmp_path: Path) -> None:
     plan = new_plan(tmp_path / "run", [str(path)], {"steps": 3, "batch": 2}, device=CPU)
     assert plan.run.model.context == 99  # one less than the 100 characters for validation
     assert any("99" in note for note in plan.data.notes)
-    trained = Training(plan.run, plan.settings, plan.data.train, plan.data.validation, CPU)
+    trained = Training(plan.run, plan.settings, plan.data.objective(plan.run.model, batch=2, seed=0), CPU)
     assert [event.step for event in trained.events()][-1] == 3
     assert trained.val_loss is not None
 

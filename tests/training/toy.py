@@ -13,7 +13,9 @@ from torch import Tensor, nn
 from clearhead.formats.run import Run, create_run, read_run
 from clearhead.models.config import DecoderConfig
 from clearhead.text import ByteTokenizer
-from clearhead.training.batches import Ids
+from clearhead.training.batches import Batch, Ids, Windows, whole
+from clearhead.training.losses import next_token
+from clearhead.training.objective import Objective
 from clearhead.training.run import Training
 from clearhead.training.settings import TrainingSettings
 
@@ -83,7 +85,13 @@ def new_run(path: Path, config: DecoderConfig = TINY) -> Run:
 def training(path: Path, settings: TrainingSettings = SETTINGS) -> Training:
     """The training in `path`, where it was left; a new one if there is none."""
     run = read_run(path) if (path / "config.json").exists() else new_run(path)
-    return Training(run, settings, TRAIN, VALIDATION, CPU)
+    return Training(run, settings, objective(settings), CPU)
+
+
+def objective(settings: TrainingSettings = SETTINGS) -> Objective[Batch]:
+    """The next token of the toy's ids."""
+    windows = Windows(TRAIN, TINY.context, settings.batch, settings.seed)
+    return Objective(windows, lambda: whole(VALIDATION, TINY.context, 4), next_token)
 
 
 def finish(path: Path, *stops: int, settings: TrainingSettings = SETTINGS) -> Training:

@@ -11,11 +11,15 @@ from torch import Tensor
 
 from clearhead.checking.finding import Finding
 from clearhead.formats.weights import fill, own_tensors
+from clearhead.layers.store import NO_STORE, Store
 from clearhead.messages import say
 from clearhead.models.build import build
 from clearhead.models.choices import Fused, Visible
 from clearhead.models.config import DecoderConfig
+from clearhead.models.config_encoders import EncoderDecoderConfig
 from clearhead.models.decoder import Decoder
+from clearhead.models.encoder_decoder import EncoderDecoder
+from clearhead.ops.tap import Tap
 
 AGREEMENT = 1e-12
 """How far kernels may differ in float64, beside the size of the logits."""
@@ -41,7 +45,7 @@ def check_decoder(model: Decoder, config: DecoderConfig, *, seed: int = 0) -> li
     return findings
 
 
-def no_future(model: Decoder, ids: Tensor) -> Finding:
+def no_future(model: Decoder, ids: Tensor, store: Store = NO_STORE) -> Finding:
     """Change every token from t on; outputs before t must not move at all, and those from t on must.
 
     Tried at t = 1, an odd place, the last place, and those in between that a blockwise kernel might treat apart.
@@ -49,10 +53,10 @@ def no_future(model: Decoder, ids: Tensor) -> Finding:
     length, vocab = ids.shape[-1], model.embedding.num_embeddings
     leak, least_answer = 0.0, float("inf")
     with torch.no_grad():
-        before = model(ids)
+        before = model(ids, store=store)
         for place in _places(length):
             changed = torch.cat([ids[:, :place], (ids[:, place:] + 1) % vocab], dim=1)
-            moved = (model(changed) - before).abs()
+            moved = (model(changed, store=store) - before).abs()
             leak = max(leak, moved[:, :place].max().item())
             least_answer = min(least_answer, moved[:, place:].max().item())
     if not _places(length):
@@ -62,26 +66,26 @@ def no_future(model: Decoder, ids: Tensor) -> Finding:
     return Finding("causal.future-leak", passed, leak, evidence)
 
 
-def no_future_gradient(model: Decoder, ids: Tensor) -> Finding:
+def no_future_gradient(model: Decoder, ids: Tensor, store: Store = NO_STORE) -> Finding:
     """d logits[t] / d embedding[s] must be 0 for every s > t, and not 0 for s = t, or the probe would prove nothing."""
-    reach = _reach(model, ids)
+    reach = _reach(model, ids, store)
     leak = max(max(size[place:], default=0.0) for place, size in reach.items())
     own = min(size[place - 1] for place, size in reach.items())
     evidence = say("checking.future_gradient", leak=f"{leak:.1e}", own=f"{own:.1e}")
     return Finding("causal.future-leak", leak == 0 and own > 0, leak, evidence)
 
 
-def past_is_seen(model: Decoder, ids: Tensor) -> Finding:
+def past_is_seen(model: Decoder, ids: Tensor, store: Store = NO_STORE) -> Finding:
     """d logits[t] / d embedding[s] must not be 0 for some s < t."""
-    past = min(max(size[: place - 1]) for place, size in _reach(model, ids).items() if place > 1)
+    past = min(max(size[: place - 1]) for place, size in _reach(model, ids, store).items() if place > 1)
     return Finding("causal.past-lost", past > 0, past, say("checking.past", past=f"{past:.1e}"))
 
 
-def _reach(model: Decoder, ids: Tensor) -> dict[int, list[float]]:
+def _reach(model: Decoder, ids: Tensor, store: Store) -> dict[int, list[float]]:
     """For places t: how strongly the output before t depends on the input at each position."""
     length = ids.shape[-1]
-    probe = _Leaf()
-    logits = model(ids, tap=probe)
+    probe = Leaf("input")
+    logits = model(ids, store=store, tap=probe)
     reach = {}
     for place in [*_places(length), length]:
         target = logits[:, place - 1].square().sum()
@@ -90,15 +94,17 @@ def _reach(model: Decoder, ids: Tensor) -> dict[int, list[float]]:
     return reach
 
 
-def kernels_agree(model: Decoder, config: DecoderConfig, ids: Tensor) -> Finding:
+def kernels_agree(
+    model: Decoder | EncoderDecoder, config: DecoderConfig | EncoderDecoderConfig, *ids: Tensor
+) -> Finding:
     """The model as it is, and its weights with the visible and the fused kernel: logits equal to rounding, in float64."""
     with torch.no_grad():
-        logits = [model(ids)]
+        logits = [model(*ids)]
     for kernel in (Visible(), Fused()):
         twin = build(replace(config, kernel=kernel), seed=0).double().eval()
         fill(twin, own_tensors(model), Path("model"))
         with torch.no_grad():
-            logits.append(twin(ids))
+            logits.append(twin(*ids))
     definition = logits[1]
     difference = max((each - definition).abs().max().item() for each in logits)
     allowed = AGREEMENT * max(1.0, definition.abs().max().item())
@@ -106,19 +112,41 @@ def kernels_agree(model: Decoder, config: DecoderConfig, ids: Tensor) -> Finding
     return Finding("kernel.differs", difference <= allowed, difference, evidence)
 
 
-class _Leaf:
-    """A tap that makes the embedded input a leaf, so that gradients end there."""
+class Leaf:
+    """A tap that makes the tensor of one name a leaf, so that gradients end there.
+
+    Args:
+        name: of the tensor, such as `input`.
+    """
 
     leaf: Tensor
 
+    def __init__(self, name: str) -> None:
+        self.name = name
+
     def __call__(self, name: str, tensor: Tensor) -> Tensor:
-        if name != "input":
+        """The leaf in place of the tensor that has the name."""
+        if name != self.name:
             return tensor
         self.leaf = tensor.detach().requires_grad_()
         return self.leaf
 
-    def within(self, scope: str) -> _Leaf:
-        return self
+    def within(self, scope: str) -> Tap:
+        """The same tap, for names that begin with `scope` and a dot."""
+        return _Inner(self, f"{scope}.")
+
+
+class _Inner:
+    """A `Leaf` as a scope sees it."""
+
+    def __init__(self, leaf: Leaf, prefix: str) -> None:
+        self.leaf, self.prefix = leaf, prefix
+
+    def __call__(self, name: str, tensor: Tensor) -> Tensor:
+        return self.leaf(self.prefix + name, tensor)
+
+    def within(self, scope: str) -> Tap:
+        return _Inner(self.leaf, f"{self.prefix}{scope}.")
 
 
 def _places(length: int) -> list[int]:

@@ -26,11 +26,11 @@ def run(arguments: Sequence[str]) -> int:
     """Check a model; 0 if all is right, 1 if a fault was found."""
     asked = parse(options(), arguments)
     use_threads(asked.threads)
-    from clearhead.checking.decoder import check_decoder  # noqa: PLC0415 - torch comes after the flags are right
+    from clearhead.checking.model import check_model  # noqa: PLC0415 - torch comes after the flags are right
     from clearhead.formats.load import load  # noqa: PLC0415
 
     loaded = load(asked.model, dtype="float32", device="cpu")
-    findings = check_decoder(loaded.model, loaded.config, seed=asked.seed)
+    findings = check_model(loaded, seed=asked.seed)
     right = all(finding.passed for finding in findings)
     if asked.json:
         checks = [asdict(finding) for finding in findings]

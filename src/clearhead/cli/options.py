@@ -19,9 +19,10 @@ import yaml
 from jsonargparse import ArgumentParser, Namespace
 
 from clearhead.messages import UserError, say
-from clearhead.models import config as kinds
 from clearhead.models.choices import Choice
 from clearhead.models.codec import KINDS
+from clearhead.models.config import DecoderConfig, ModelConfig
+from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
 
 
 def parser(verb: str) -> ArgumentParser:
@@ -79,6 +80,7 @@ def parse(options: ArgumentParser, arguments: Sequence[str]) -> Namespace:
     folded = _config_first([_folded(argument, options) for argument in arguments])
     # What is left to be chosen for the text must stay so when the printed options are read again.
     folded = ["--print_config=skip_default" if flag == "--print_config" else flag for flag in folded]
+    folded = _whole_names(folded)
     if any(flag.startswith("--model.") for flag in folded) and not any(_is(flag, "--model") for flag in folded):
         folded = ["--model", "DecoderConfig", *folded]
     try:
@@ -94,10 +96,8 @@ def parse(options: ArgumentParser, arguments: Sequence[str]) -> Namespace:
 def typed_fields(arguments: Sequence[str]) -> frozenset[str]:
     """The fields of the model that were named, by flags or in a file: `--model.norm.eps 1e-6` names `norm`.
 
-    Empty if the whole model was given by its class.
+    Its class, `--model Decoder`, names the kind alone.
     """
-    if any(_is(argument, "--model") for argument in arguments):
-        return frozenset()
     named = (re.match(r"--model\.([\w-]+)", argument) for argument in arguments)
     flags = {name[1].replace("-", "_") for name in named if name}
     pairs = zip(arguments, [*arguments[1:], ""], strict=True)
@@ -142,6 +142,18 @@ def _config_first(arguments: list[str]) -> list[str]:
     return files + rest
 
 
+def _whole_names(arguments: list[str]) -> list[str]:
+    """`--model EncoderDecoder` as the configuration's name has it, `--model EncoderDecoderConfig`."""
+    before = ["", *arguments]
+    return [_whole_name(argument, after) for argument, after in zip(arguments, before, strict=False)]
+
+
+def _whole_name(argument: str, before: str) -> str:
+    named = argument.removeprefix("--model=")
+    asked = before == "--model" or named != argument
+    return f"{argument}Config" if asked and f"{named}Config" in KINDS else argument
+
+
 def _is(argument: str, flag: str) -> bool:
     return argument == flag or argument.startswith(f"{flag}=")
 
@@ -164,7 +176,8 @@ def _key(flag: str) -> str:
 def _flags(options: ArgumentParser) -> list[str]:
     """Every flag a user may give, those of the model's fields among them."""
     flags = [name for name in options._option_string_actions if name.startswith("--")]
-    return flags + (_model_flags("--model", kinds.DecoderConfig()) if "--model" in flags else [])
+    models = [DecoderConfig(), EncoderDecoderConfig(), EncoderConfig()] if "--model" in flags else []
+    return list(dict.fromkeys([*flags, *(flag for model in models for flag in _model_flags("--model", model))]))
 
 
 def _model_flags(prefix: str, value: Any) -> list[str]:
@@ -221,5 +234,5 @@ def _choices(keys: str) -> list[str]:
     name = keys.rpartition(".")[2]
     wanted = [hint for kind in KINDS.values() for field, hint in get_type_hints(kind).items() if field == name]
     families = [kind for hint in wanted for kind in (hint, *get_args(hint)) if isinstance(kind, type)]
-    family = next((kind for kind in families if issubclass(kind, Choice)), kinds.ModelConfig)
+    family = next((kind for kind in families if issubclass(kind, Choice)), ModelConfig)
     return [name for name, found in KINDS.items() if isinstance(found, type) and issubclass(found, family)]

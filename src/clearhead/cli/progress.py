@@ -11,7 +11,12 @@ from tqdm import tqdm
 from clearhead.formats.load import Loaded
 from clearhead.generation.generate import generate
 from clearhead.messages import say
+from clearhead.models.config import DecoderConfig
+from clearhead.models.config_encoders import EncoderDecoderConfig
+from clearhead.models.decoder import Decoder
+from clearhead.models.encoder_decoder import EncoderDecoder
 from clearhead.training.fit import Update, evaluating
+from clearhead.training.pair_data import PairData
 from clearhead.training.plan import Plan
 from clearhead.training.run import Evaluated, Event, Training
 
@@ -50,7 +55,7 @@ class Progress:
                 self._bar.set_description_str(say("cli.train.evaluating"))
         elif isinstance(event, Evaluated):
             self._bar.set_description_str(say("cli.train.step"), refresh=False)
-            tqdm.write(say("cli.train.evaluated", step=event.step, loss=f"{event.val_loss:.4f}"), file=sys.stderr)
+            tqdm.write(_evaluated(event), file=sys.stderr)
             # A model whose training went wrong writes nothing.
             if math.isfinite(event.val_loss):
                 tqdm.write(_indented(self._sample()), file=sys.stderr)
@@ -64,11 +69,30 @@ class Progress:
         self._bar.close()
 
     def _sample(self) -> str:
-        """A few words of the model as it is now, from a line break on."""
-        model, run = self._training.model, self._plan.run
-        loaded = Loaded(model, run.tokenizer, self._training.config, run.path)
-        with evaluating(model):
+        """A few words of the model as it is now, from a line break on; or its answer to a source it has not learnt."""
+        loaded, data = self._loaded(), self._plan.data
+        with evaluating(loaded.model):
+            if isinstance(data, PairData):
+                source, target = data.example
+                answer = generate(loaded, source, max_tokens=SAMPLE_TOKENS, temperature=0).text
+                return say("cli.train.answer", source=source, answer=answer, target=target)
             return generate(loaded, "\n", max_tokens=SAMPLE_TOKENS, temperature=0.8, seed=0).text
+
+    def _loaded(self) -> Loaded:
+        """The model as it is now."""
+        model, run = self._training.model, self._plan.run
+        assert isinstance(model, Decoder | EncoderDecoder)
+        assert isinstance(run.model, DecoderConfig | EncoderDecoderConfig)
+        return Loaded(model, run.tokenizer, run.model, run.path)
+
+
+def _evaluated(event: Evaluated) -> str:
+    loss = f"{event.val_loss:.4f}"
+    if "exact_match" in event.measures:
+        return say(
+            "cli.train.evaluated_pairs", step=event.step, loss=loss, share=f"{event.measures['exact_match']:.2%}"
+        )
+    return say("cli.train.evaluated", step=event.step, loss=loss)
 
 
 def _indented(text: str) -> str:

@@ -57,7 +57,10 @@ def options() -> ArgumentParser:
     made = parser("train")
     # Without a default, so that not typing any does not hide those of a --config.
     made.add_argument(
-        "text", nargs="*", default=SUPPRESS, help="text files to learn from; none for the built-in corpus"
+        "text",
+        nargs="*",
+        default=SUPPRESS,
+        help="text files to learn from, none for the built-in corpus; TSV files of pairs for an EncoderDecoder",
     )
     made.add_argument("--out", type=str, default=None, help="run directory to make, or to go on with")
     made.add_argument("--resume", action="store_true", help="go on with the run in --out")
@@ -70,8 +73,8 @@ def options() -> ArgumentParser:
         "--model",
         type=ModelConfig,
         default=None,
-        help="sizes and parts, as in --model.layers 4 --model.positions Rotary; what is not given is chosen for the text"
-        " (--model.help DecoderConfig lists all)",
+        help="Decoder (default) or EncoderDecoder, its sizes and parts, as in --model.layers 4 --model.positions Rotary;"
+        " what is not given is chosen for the data (--model.help DecoderConfig lists all)",
     )
     for flag, kind, meaning in SETTINGS:
         made.add_argument(flag, type=kind, default=None, help=meaning)
@@ -96,9 +99,11 @@ def _train(asked: Namespace, typed: frozenset[str]) -> int:
     device = pick_device(asked.device)
     _tell(say("cli.train.preparing"))
     plan = _plan(asked, typed, device)
-    for note in plan.data.notes + plan.reasons:
+    for note in (*plan.data.notes, *plan.reasons):
         _tell(note)
-    training = Training(plan.run, plan.settings, plan.data.train, plan.data.validation, device)
+    batch, seed = plan.settings.batch, plan.settings.seed
+    objective = plan.data.objective(plan.run.model, batch=batch, seed=seed)
+    training = Training(plan.run, plan.settings, objective, device)
     if training.step >= plan.settings.steps:
         print(say("cli.train.finished_already", out=asked.out, steps=training.step))
         return 0
@@ -110,7 +115,7 @@ def _train(asked: Namespace, typed: frozenset[str]) -> int:
         print(say("cli.train.stopped", step=training.step, command=command))
         return INTERRUPTED
     print(_summary(plan, training))
-    print(say("cli.train.done", command=f"{own_name()} generate {quote(asked.out)}"))
+    print(say("cli.train.done", command=f"{own_name()} generate {quote(asked.out)}{_prompt_of(plan)}"))
     return 0
 
 
@@ -154,10 +159,30 @@ def _follow(training: Training, plan: Plan, stopped: list[int]) -> None:
             progress.take(event)
 
 
+def _prompt_of(plan: Plan) -> str:
+    """What to write behind `generate`: an encoder-decoder answers nothing unasked."""
+    from clearhead.training.pair_data import PairData  # noqa: PLC0415
+
+    return f" -p {quote(plan.data.example.source)}" if isinstance(plan.data, PairData) else ""
+
+
 def _summary(plan: Plan, training: Training) -> str:
     """The final loss in words, beside what it can be compared with."""
-    data, loss = plan.data, training.val_loss
-    assert loss is not None
+    from clearhead.training.text_data import TextData  # noqa: PLC0415
+
+    data, last = plan.data, training.evaluated
+    assert last is not None
+    loss = last.val_loss
+    if not isinstance(data, TextData):
+        count = len(data.validation)
+        right = round(last.measures["exact_match"] * count)
+        return say(
+            "cli.train.summary_pairs",
+            loss=f"{loss:.3f}",
+            uniform=f"{data.uniform:.3f}",
+            right=f"{right:,}",
+            count=f"{count:,}",
+        )
     line = say("cli.train.summary", loss=f"{loss:.3f}", uniform=f"{data.uniform:.3f}", bigram=f"{data.bigram:.3f}")
     best = plan.run.best()
     if best.step != training.step:

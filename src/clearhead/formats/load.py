@@ -10,19 +10,21 @@ from clearhead.formats.weights import fill, read_tensors
 from clearhead.messages import UserError, say
 from clearhead.models.build import build
 from clearhead.models.config import DecoderConfig
+from clearhead.models.config_encoders import EncoderDecoderConfig
 from clearhead.models.decoder import Decoder
 from clearhead.models.device import pick_device, pick_dtype
-from clearhead.text import Tokenizer
+from clearhead.models.encoder_decoder import EncoderDecoder
+from clearhead.text import MarkedTokenizer, Tokenizer
 
 
 @dataclass(frozen=True)
 class Loaded:
     """A model that is ready to run, and what it needs to read and write text."""
 
-    model: Decoder
-    """ids (B,T) -> logits (B,T,V); in evaluation mode."""
+    model: Decoder | EncoderDecoder
+    """ids (B,T), or source and target ids, -> logits (B,T,V); in evaluation mode."""
     tokenizer: Tokenizer
-    config: DecoderConfig
+    config: DecoderConfig | EncoderDecoderConfig
     source: Path
     """The folder that the weights came from."""
 
@@ -41,11 +43,18 @@ def load(model: str | Path, *, dtype: str = "float32", device: str = "auto") -> 
     place, number_type = pick_device(device), pick_dtype(dtype)
     path = Path(model)
     run, checkpoint = find_run(path)
-    if not isinstance(run.model, DecoderConfig):
+    if not isinstance(run.model, DecoderConfig | EncoderDecoderConfig):
         raise UserError(say("formats.not_a_decoder", path=path))
     source = checkpoint or run.best().path
-    if run.tokenizer.size != run.model.vocab:
-        raise UserError(say("formats.vocab", path=path, tokenizer=run.tokenizer.size, model=run.model.vocab))
-    built = build(run.model, seed=0)
+    _must_fit(run.tokenizer, run.model, path)
+    built: Decoder | EncoderDecoder = build(run.model, seed=0)
     fill(built, read_tensors(source / "model.safetensors"), source / "model.safetensors")
     return Loaded(built.to(place, number_type).eval(), run.tokenizer, run.model, source)
+
+
+def _must_fit(tokenizer: Tokenizer, config: DecoderConfig | EncoderDecoderConfig, path: Path) -> None:
+    """Raise a UserError unless the tokenizer has the model's ids, and marks where the model needs them."""
+    if tokenizer.size != config.vocab:
+        raise UserError(say("formats.vocab", path=path, tokenizer=tokenizer.size, model=config.vocab))
+    if isinstance(config, EncoderDecoderConfig) and not isinstance(tokenizer, MarkedTokenizer):
+        raise UserError(say("formats.no_marks", path=path, name=type(tokenizer).__name__))

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from clearhead.generation.sampling import SamplingSettings, probabilities
 from clearhead.generation.stores import Cache, GrowingStore
+from clearhead.layers.store import NO_STORE, Store
 from clearhead.messages import UserError, say
 from clearhead.models.decoder import Decoder
 
@@ -22,6 +23,10 @@ class Step(NamedTuple):
     """Log of the probability that the settings gave this token (nats)."""
 
 
+def _itself(store: Store) -> Store:
+    return store
+
+
 def decode(
     model: Decoder,
     prompt: Sequence[int],
@@ -29,6 +34,7 @@ def decode(
     *,
     seed: int,
     new_store: Callable[[Decoder], Cache] = GrowingStore,
+    around: Callable[[Store], Store] = _itself,
 ) -> Iterator[Step]:
     """Generate token after token, without end; the caller stops asking.
 
@@ -41,6 +47,7 @@ def decode(
         settings: how to choose.
         seed: of the draws; the same seed gives the same tokens on the same machine.
         new_store: makes the cache; `FixedStore` for a compiled model, whose shapes must not change.
+        around: what the model is given in place of the cache; an encoder-decoder's decoder takes `memory.beside`.
 
     Raises:
         UserError: if the model's logits are not numbers.
@@ -49,7 +56,7 @@ def decode(
     ids, store = list(prompt), new_store(model)
     while True:
         with torch.inference_mode():
-            logits = _next_logits(model, ids, store)
+            logits = _next_logits(model, ids, store, around)
             chances = probabilities(logits, settings).cpu()
         if not logits.amax().isfinite():
             raise UserError(say("generation.not_a_number"))
@@ -58,11 +65,11 @@ def decode(
         yield Step(drawn, float(chances[drawn].log()))
 
 
-def _next_logits(model: Decoder, ids: Sequence[int], store: Cache) -> Tensor:
+def _next_logits(model: Decoder, ids: Sequence[int], store: Cache, around: Callable[[Store], Store]) -> Tensor:
     """Logits (V) of the token after `ids`; only what the store has not kept yet is read, while the context lasts."""
     device = next(model.parameters()).device
     if len(ids) <= store.context:
-        logits: Tensor = model(torch.tensor([ids[store.length :]], device=device), store=store)
+        logits: Tensor = model(torch.tensor([ids[store.length :]], device=device), store=around(store))
     else:
-        logits = model(torch.tensor([ids[-model.context :]], device=device))
+        logits = model(torch.tensor([ids[-model.context :]], device=device), store=around(NO_STORE))
     return logits[0, -1]

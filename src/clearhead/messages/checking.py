@@ -17,6 +17,18 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "the gradient of an output with respect to some earlier input is {past} or more",
         "输出对某个更早输入的梯度不小于 {past}",
     ),
+    "checking.source": (
+        "the gradient of an output with respect to every position of the source is {weakest} or more",
+        "输出对源的每个位置的梯度都不小于 {weakest}",
+    ),
+    "checking.padding": (
+        "padding behind a source, and other tokens in it, moved the outputs by {moved} in float64; rounding allows {allowed}",
+        "在源之后填充、并改变填充的内容，float64 下输出变动 {moved}；舍入允许 {allowed}",
+    ),
+    "checking.cache": (
+        "writing token by token with a cache differs from one forward by {difference} in float64; rounding allows {allowed}",
+        "用缓存逐 token 计算与一次前向在 float64 下相差 {difference}；舍入允许 {allowed}",
+    ),
     "checking.kernels": (
         "the model, its visible and its fused kernel differ by up to {difference} in float64; rounding allows {allowed}",
         "模型本身、可见内核与融合内核在 float64 下最多相差 {difference}；舍入允许 {allowed}",

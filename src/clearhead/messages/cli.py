@@ -75,11 +75,24 @@ MESSAGES: dict[str, tuple[str, str]] = {
         " a window that begins inside a story knows a little less.",
         "该语法的熵为 {entropy}，比它低 {above}：这是读过全文的读者所能达到的最好值；从故事中间开始的窗口知道得略少。",
     ),
+    "cli.train.evaluated_pairs": (
+        "step {step}: validation loss {loss}, {share} of the answers wholly right; it writes:",
+        "第 {step} 步：验证损失 {loss}，完全正确的回答占 {share}；它写道：",
+    ),
+    "cli.train.answer": ("{source} → {answer} (wanted: {target})", "{source} → {answer}（应为：{target}）"),
+    "cli.train.summary_pairs": (
+        "The validation loss is {loss} nats per token; guessing would have {uniform} (ln V). Of {count} pairs that it was not trained on, it answers {right} wholly right (decoding greedily).",
+        "验证损失为每 token {loss} 奈特；随机猜测为 {uniform}（ln V）。在 {count} 对未参与训练的数据中，贪心解码完全答对 {right} 对。",
+    ),
     "cli.train.done": (
         "Done. Now: {command}",
         "完成。接下来：{command}",
     ),
     "cli.generate.about": ("continue a text with a trained model", "用训练好的模型续写文本"),
+    "cli.generate.no_source": (
+        "an encoder-decoder answers a source; give one with -p",
+        "编码器-解码器回答一个源文本；请用 -p 给出",
+    ),
     "cli.generate.unknown": (
         "The model has never seen {characters}; it reads each as unknown.",
         "模型从未见过 {characters}；会把它们当作未知字符。",

@@ -45,6 +45,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{path} is not a decoder; this command runs decoders",
         "{path} 不是解码器；此命令只运行解码器",
     ),
+    "formats.no_marks": (
+        "{path}: an encoder-decoder needs a MarkedTokenizer, whose marks begin and end a target, not {name}",
+        "{path}：编码器-解码器需要带起止标记的 MarkedTokenizer，而不是 {name}",
+    ),
     "formats.vocab": (
         "{path}: the tokenizer has {tokenizer} ids and the model {model}; they do not belong together",
         "{path}：分词器有 {tokenizer} 个 id，而模型有 {model} 个；二者不是一套",

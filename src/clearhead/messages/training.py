@@ -27,6 +27,26 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "步数：{steps}，这是该文本所需的最少步数；本机（{device}）每秒约训练 {speed} 个 token，"
         "因此约需 {seconds} 秒（可用 --steps 另选）。",
     ),
+    "training.sizes_pairs": (
+        "for {pairs} pairs: {encoder_layers} + {layers} blocks, {heads} heads, width {width}, source up to {source}, target up to {target}, dropout {dropout}",
+        "针对 {pairs} 对数据：{encoder_layers} + {layers} 个块，{heads} 个头，宽度 {width}，源最长 {source}，目标最长 {target}，dropout {dropout}",
+    ),
+    "training.no_pairs": (
+        "an encoder-decoder learns from pairs; give a file with a source, a tab and a target on each line",
+        "编码器-解码器从成对数据中学习；请给出一个文件，每行为：源、制表符、目标",
+    ),
+    "training.one_vocabulary": (
+        "model.source_vocab: training takes one tokenizer for sources and targets; leave it out",
+        "model.source_vocab：训练时源与目标共用一个分词器；请不要给出它",
+    ),
+    "training.pair_too_long": (
+        "the longest {side} and its mark need {longest} positions and the context is {context}; give a longer one, or shorten the pair",
+        "最长的 {side} 连同标记需要 {longest} 个位置，而上下文只有 {context}；请加长上下文，或缩短这对数据",
+    ),
+    "training.not_trained": (
+        "{name}: `clearhead train` trains DecoderConfig on texts and EncoderDecoderConfig on pairs; choose one of them",
+        "{name}：`clearhead train` 用文本训练 DecoderConfig，用成对数据训练 EncoderDecoderConfig；请选择其一",
+    ),
     "training.out_exists": (
         "{out} holds a run already; add --resume to go on with it, or give another --out",
         "{out} 中已有一次训练；加 --resume 继续它，或换一个 --out",

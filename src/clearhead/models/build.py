@@ -69,6 +69,10 @@ def build(
     config: EncoderDecoderConfig, *, seed: int | None = None, device: torch.device | str = "cpu"
 ) -> EncoderDecoder: ...
 @overload
+def build(
+    config: DecoderConfig | EncoderDecoderConfig, *, seed: int | None = None, device: torch.device | str = "cpu"
+) -> Decoder | EncoderDecoder: ...
+@overload
 def build(config: ModelConfig, *, seed: int | None = None, device: torch.device | str = "cpu") -> nn.Module: ...
 def build(config: ModelConfig, *, seed: int | None = None, device: torch.device | str = "cpu") -> nn.Module:
     """The model that `config` describes, freshly initialised, float32, in training mode.

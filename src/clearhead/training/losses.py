@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from clearhead.ops.loss import IGNORED
 from clearhead.training.batches import Batch
+from clearhead.training.pairs import PairBatch
 
 
 def next_token(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -14,6 +16,29 @@ def next_token(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
 
     The batch already holds targets one place after the inputs; nothing is shifted here.
     """
-    logits: Tensor = model(batch.inputs)
-    total = F.cross_entropy(logits.flatten(0, -2), batch.targets.flatten(), ignore_index=IGNORED, reduction="sum")
-    return total, (batch.targets != IGNORED).sum()
+    return _scored(model(batch.inputs), batch.targets)
+
+
+def target_token(model: nn.Module, batch: PairBatch) -> tuple[Tensor, Tensor]:
+    """The same for an encoder-decoder that reads the source and, one token behind, the right target (teacher forcing)."""
+    return _scored(_logits(model, batch), batch.targets)
+
+
+def exact_match(model: nn.Module, batch: PairBatch) -> tuple[Tensor, Tensor]:
+    """How many answers greedy decoding gets wholly right, end mark included, and how many there are.
+
+    No decoding is needed. Greedy decoding writes the target if and only if, after each right beginning, the best token
+    is the next right one: so the best token must be right at every place while the model reads the target itself.
+    """
+    right = (_logits(model, batch).argmax(-1) == batch.targets) | (batch.targets == IGNORED)
+    return right.all(-1).sum(), torch.tensor(len(right), device=right.device)
+
+
+def _logits(model: nn.Module, batch: PairBatch) -> Tensor:
+    logits: Tensor = model(batch.source, batch.inputs, source_real=batch.source_real)
+    return logits
+
+
+def _scored(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    total = F.cross_entropy(logits.flatten(0, -2), targets.flatten(), ignore_index=IGNORED, reduction="sum")
+    return total, (targets != IGNORED).sum()

@@ -17,6 +17,8 @@ from clearhead.training.run import Evaluated, Event, Saved
 class MetricsFile:
     """Writes `metrics.jsonl`: `step loss lr grad_norm tokens_per_second`, and `val_loss` where it was evaluated.
 
+    What else the evaluation measured stands beside the loss, under its name.
+
     A line is written when the next update comes or the file is closed, so that an evaluation finds the line of its
     update still open; all of them are on disk when a checkpoint is. Lines of updates that a resumed training does
     again are dropped first.
@@ -53,7 +55,7 @@ class MetricsFile:
                 "tokens_per_second": event.terms / event.seconds,
             }
         elif isinstance(event, Evaluated) and self._line is not None:
-            self._line["val_loss"] = event.val_loss
+            self._line |= {"val_loss": event.val_loss, **event.measures}
         if isinstance(event, Evaluated | Saved):
             self._flush()
             self._file.flush()

@@ -13,7 +13,9 @@ import torch
 from clearhead import __version__
 from clearhead.formats.run import Run, create_run, read_run
 from clearhead.messages import UserError, say
-from clearhead.models.config import DecoderConfig, ModelConfig
+from clearhead.models.config import ModelConfig, StackConfig
+from clearhead.text import MarkedTokenizer, Tokenizer
+from clearhead.training.material import Data, Material, fitting, new_material, same_material
 from clearhead.training.run import measured_speed
 from clearhead.training.settings import TrainingSettings
 from clearhead.training.sizing import (
@@ -23,10 +25,9 @@ from clearhead.training.sizing import (
     MOST_EPOCHS,
     TEXT_SECONDS,
     pick_lr,
-    pick_size,
     pick_steps,
 )
-from clearhead.training.text_data import TextData, new_tokenizer, prepare, read_texts
+from clearhead.training.text_data import TextData
 
 Given = Mapping[str, int | float | str]
 """The training settings that the user has named, by their names in `TrainingSettings`."""
@@ -44,7 +45,7 @@ class Plan:
 
     run: Run
     settings: TrainingSettings
-    data: TextData
+    data: Data
     reasons: tuple[str, ...]
     """What was decided for the user, and why, a line each."""
 
@@ -55,7 +56,7 @@ def new_plan(
     given: Given,
     *,
     model: ModelConfig | None = None,
-    typed: frozenset[str] = frozenset(),
+    typed: frozenset[str] | None = None,
     encoding: str = "auto",
     tokenizer: str = "character",
     device: torch.device,
@@ -64,41 +65,25 @@ def new_plan(
 
     Args:
         out: the run directory; it may be empty or not exist.
-        files: texts to learn from; none for the built-in corpus.
+        files: texts, or pairs for an encoder-decoder; none for the built-in corpus.
         given: settings that the user has named; the rest is decided here.
-        model: sizes and parts; picked for the text if None.
-        typed: the fields of `model` that the user has named, where the others are to be picked; empty for all.
+        model: the kind of model, its sizes and parts; a decoder picked for the text if None.
+        typed: the fields of `model` that the user has named, where the others are to be picked; all of them if None.
         encoding: of the files.
         tokenizer: "character" or "byte".
         device: where it will run; its speed decides how many steps fit.
 
     Raises:
-        UserError: if `out` holds something, a text cannot be used or numbers do not fit together.
+        UserError: if `out` holds something, a file cannot be used or numbers do not fit together.
     """
     _must_be_free(out)
-    texts = read_texts(files, encoding)
-    size = pick_size(None if texts.built_in else texts.characters)
-    config = size.config()
-    if model is not None:
-        if not isinstance(model, DecoderConfig):
-            raise UserError(say("formats.not_a_decoder", path=type(model).__name__))
-        config = _laid_over(config, model, typed) if typed else model
-    data = prepare(texts, new_tokenizer(tokenizer, texts), config.context)
-    config = replace(config, vocab=data.tokenizer.size, context=data.context)
-    settings, reasons = _settings(given, config, data, size.batch, device)
-    if model is None or typed:
-        picked = say(
-            "training.sizes",
-            characters=f"{texts.characters:,}",
-            layers=config.layers,
-            heads=config.heads,
-            width=config.width,
-            context=config.context,
-            dropout=config.dropout,
-        )
-        reasons = (picked, *reasons)
-    details = {"training": asdict(settings), "data": texts.source, "versions": versions()}
-    return Plan(create_run(out, config, data.tokenizer, details), settings, data, reasons)
+    material = new_material(files, model=model, typed=typed, encoding=encoding, tokenizer=tokenizer)
+    settings, reasons = _settings(given, material, device)
+    if model is None or typed is not None:
+        reasons = (material.sizes, *reasons)
+    data = material.data
+    details = {"training": asdict(settings), "data": data.source, "versions": versions()}
+    return Plan(create_run(out, material.config, data.tokenizer, details), settings, data, reasons)
 
 
 def resumed_plan(
@@ -107,7 +92,7 @@ def resumed_plan(
     given: Given,
     *,
     model: ModelConfig | None = None,
-    typed: frozenset[str] = frozenset(),
+    typed: frozenset[str] | None = None,
     encoding: str | None = None,
     tokenizer: str | None = None,
 ) -> Plan:
@@ -122,19 +107,15 @@ def resumed_plan(
     for name, value in given.items():
         if name not in CHANGEABLE and value != getattr(recorded, name):
             raise UserError(say("training.resume_differs", name=name, old=getattr(recorded, name), new=value))
-    assert isinstance(run.model, DecoderConfig)
-    kind = type(run.tokenizer).__name__.removesuffix("Tokenizer").lower()
-    for name, old, new in (("encoding", source.get("encoding", "auto"), encoding), ("tokenizer", kind, tokenizer)):
+    for name, old, new in (
+        ("encoding", source.get("encoding", "auto"), encoding),
+        ("tokenizer", _kind(run.tokenizer), tokenizer),
+    ):
         if new is not None and new != old:
             raise UserError(say("training.resume_differs", name=name, old=old, new=new))
-    texts = read_texts(files or source.get("files", ()), source.get("encoding", "auto"))
-    if texts.source["sha256"] != source["sha256"]:
-        raise UserError(say("training.text_changed", out=out))
-    if isinstance(model, DecoderConfig):
-        # A short text shrinks the context that is asked for: compare with what this one would have become.
-        context = prepare(texts, run.tokenizer, model.context).context
-        _must_be_the_same(run.model, replace(model, context=context), typed)
-    data = prepare(texts, run.tokenizer, run.model.context)
+    data = same_material(run, files, source)
+    if model is not None:
+        _must_be_the_same(run.model, model, data, typed)
     settings = TrainingSettings(**(run.details["training"] | dict(given)))
     if settings != recorded:
         details = run.details | {"training": asdict(settings)}
@@ -142,18 +123,22 @@ def resumed_plan(
     return Plan(run, settings, data, ())
 
 
-def _laid_over(picked: DecoderConfig, model: DecoderConfig, typed: frozenset[str]) -> DecoderConfig:
-    """The picked configuration with the fields that the user has named."""
-    plain = {field.name: getattr(picked, field.name) for field in fields(picked)}
-    return DecoderConfig(**(plain | {name: getattr(model, name) for name in typed}))
-
-
-def _must_be_the_same(old: DecoderConfig, new: DecoderConfig, typed: frozenset[str]) -> None:
-    """A UserError that names the first typed field that differs; the vocabulary is the tokenizer's, not the user's."""
+def _must_be_the_same(old: ModelConfig, new: ModelConfig, data: Data, typed: frozenset[str] | None) -> None:
+    """A UserError that names what the user asks for and the run is not; sizes that the data decides are not asked for."""
+    if type(old) is not type(new):
+        before, after = type(old).__name__, type(new).__name__
+        raise UserError(say("training.resume_differs", name="model", old=before, new=after))
+    assert isinstance(old, StackConfig)
     for field in fields(old):
-        before, after = getattr(old, field.name), getattr(new, field.name)
-        if before != after and field.name != "vocab" and (field.name in typed or not typed):
+        before, after = getattr(old, field.name), getattr(fitting(new, data), field.name)
+        if before != after and field.name != "vocab" and (typed is None or field.name in typed):
             raise UserError(say("training.resume_differs", name=f"model.{field.name}", old=before, new=after))
+
+
+def _kind(tokenizer: Tokenizer) -> str:
+    """What the user types for such a tokenizer."""
+    inner = tokenizer.inner if isinstance(tokenizer, MarkedTokenizer) else tokenizer
+    return type(inner).__name__.removesuffix("Tokenizer").lower()
 
 
 def _recorded(run: Run) -> tuple[TrainingSettings, dict[str, Any]]:
@@ -176,13 +161,11 @@ def versions() -> dict[str, Any]:
     }
 
 
-def _settings(
-    given: Given, config: DecoderConfig, data: TextData, batch: int, device: torch.device
-) -> tuple[TrainingSettings, tuple[str, ...]]:
+def _settings(given: Given, material: Material, device: torch.device) -> tuple[TrainingSettings, tuple[str, ...]]:
     """The settings as given, the rest filled in; and why so many steps."""
     chosen: dict[str, Any] = {
-        "batch": batch,
-        "lr": pick_lr(config.width),
+        "batch": material.batch,
+        "lr": pick_lr(material.config.width),
         "final_lr": 0.1,
         "weight_decay": 0.1,
         "beta2": 0.99,
@@ -191,7 +174,7 @@ def _settings(
     } | dict(given)
     reasons: tuple[str, ...] = ()
     if "steps" not in chosen:
-        chosen["steps"], reason = _picked_steps(config, data, chosen["batch"], device)
+        chosen["steps"], reason = _picked_steps(material, chosen["batch"], device)
         reasons = (reason,)
     steps = chosen["steps"]
     rhythm = max(FEWEST_STEPS_TO_EVALUATION, -(-steps // 5)) if isinstance(steps, int) else 1
@@ -200,15 +183,18 @@ def _settings(
     return TrainingSettings(**chosen), reasons
 
 
-def _picked_steps(config: DecoderConfig, data: TextData, batch: int, device: torch.device) -> tuple[int, str]:
+def _picked_steps(material: Material, batch: int, device: torch.device) -> tuple[int, str]:
     """As many steps as fit the time on this machine, and why."""
-    seconds, fewest = (CORPUS_SECONDS, CORPUS_FEWEST_STEPS) if data.texts.built_in else (TEXT_SECONDS, FEWEST_STEPS)
-    speed, per_step = measured_speed(config, batch, device), batch * config.context
+    config, data = material.config, material.data
+    built_in = isinstance(data, TextData) and data.texts.built_in
+    seconds, fewest = (CORPUS_SECONDS, CORPUS_FEWEST_STEPS) if built_in else (TEXT_SECONDS, FEWEST_STEPS)
+    speed = measured_speed(replace(config, dropout=0.0), data.objective(config, batch=batch, seed=0), device)
+    per_step = data.tokens_a_step(config, batch)
     steps = pick_steps(
         tokens_per_second=speed,
         seconds=seconds,
         tokens_per_step=per_step,
-        train_tokens=sum(len(document) for document in data.train),
+        train_tokens=data.tokens,
         fewest=fewest,
     )
     shown = f"{speed:,.0f}"

@@ -3,37 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import torch
-from torch import nn
 
 from clearhead.formats.run import Run
 from clearhead.messages import UserError, say
 from clearhead.models.build import build
-from clearhead.models.config import DecoderConfig
-from clearhead.models.decoder import Decoder
+from clearhead.models.config import ModelConfig
 from clearhead.models.device import pick_dtype
-from clearhead.training.batches import Batch, Ids, Windows, whole
 from clearhead.training.checkpoint import restore_checkpoint, save_checkpoint
 from clearhead.training.fit import Update, evaluate, fit
-from clearhead.training.losses import next_token
+from clearhead.training.objective import Objective
 from clearhead.training.optimizer import adamw, warmup_cosine
 from clearhead.training.settings import TrainingSettings
-
-EVALUATION_TOKENS = 16_384
-"""How many tokens go through the model together in an evaluation; bounds its memory, not its result."""
 
 
 @dataclass(frozen=True)
 class Evaluated:
-    """The validation text was scored after `step` updates."""
+    """The validation data was scored after `step` updates."""
 
     step: int
     val_loss: float
     """Mean over all its tokens (nats per token)."""
+    measures: Mapping[str, float] = field(default_factory=dict)
+    """What else the objective measures, each the mean over all the validation data."""
 
 
 @dataclass(frozen=True)
@@ -52,29 +49,24 @@ class Training:
     Args:
         run: where it lives; its latest checkpoint, if any, is where it goes on.
         settings: how it goes.
-        train: token ids of the training documents.
-        validation: token ids of the validation documents.
+        objective: what it learns from.
         device: where the model runs.
 
     Attributes:
         step: how many updates the weights have had.
         saved_step: the step of the last checkpoint, None before the first.
-        best: the lowest validation loss so far; val_loss: the last one, None before the first.
+        best: the lowest validation loss so far; evaluated: the last evaluation, None before the first.
     """
 
     def __init__(
         self,
         run: Run,
         settings: TrainingSettings,
-        train: Sequence[Ids],
-        validation: Sequence[Ids],
+        objective: Objective[Any],
         device: torch.device,
     ) -> None:
-        assert isinstance(run.model, DecoderConfig)
-        self.config = run.model
-        self.run, self.settings, self.validation = run, settings, validation
-        self.batches = Windows(train, run.model.context, settings.batch, settings.seed)
-        self.model: Decoder = build(run.model, seed=settings.seed, device=device)
+        self.run, self.settings, self.objective = run, settings, objective
+        self.model = build(run.model, seed=settings.seed, device=device)
         self.optimizer = adamw(
             self.model, lr=settings.lr, weight_decay=settings.weight_decay, betas=(0.9, settings.beta2)
         )
@@ -82,8 +74,7 @@ class Training:
         checkpoints = run.checkpoints()
         self.step = checkpoints[-1].step if checkpoints else 0
         self.saved_step = self.step if checkpoints else None
-        self.val_loss: float | None = None
-        self._evaluated_step: int | None = None
+        self.evaluated: Evaluated | None = None
         self.best = min((each.val_loss for each in checkpoints if each.val_loss is not None), default=float("inf"))
         if checkpoints:
             restore_checkpoint(checkpoints[-1], self.model, self.optimizer)
@@ -103,8 +94,8 @@ class Training:
         )
         updates = fit(
             self.model,
-            self.batches,
-            next_token,
+            self.objective.batches,
+            self.objective.loss,
             optimizer=self.optimizer,
             schedule=schedule,
             steps=settings.steps,
@@ -121,11 +112,16 @@ class Training:
             if stop():
                 return
 
-    def evaluate(self) -> float:
-        """Mean loss over the whole validation text (nats per token)."""
-        context = self.model.context
-        batches = whole(self.validation, context, max(1, EVALUATION_TOKENS // context))
-        return evaluate(self.model, batches, next_token, autocast=self._autocast())
+    def evaluate(self) -> Evaluated:
+        """Mean loss over all validation data, and what else the objective measures."""
+        objective, mean = self.objective, partial(evaluate, self.model, autocast=self._autocast())
+        measures = {name: mean(objective.validation(), measure) for name, measure in objective.measures.items()}
+        return Evaluated(self.step, mean(objective.validation(), objective.loss), measures)
+
+    @property
+    def val_loss(self) -> float | None:
+        """The last validation loss, None before the first."""
+        return None if self.evaluated is None else self.evaluated.val_loss
 
     def save(self, val_loss: float | None = None) -> None:
         """Write a checkpoint of the present step."""
@@ -135,16 +131,18 @@ class Training:
     def save_if_new(self) -> None:
         """Write a checkpoint of the present step unless there is one."""
         if self.saved_step != self.step:
-            self.save(self.val_loss if self._evaluated_step == self.step else None)
+            fresh = self.evaluated is not None and self.evaluated.step == self.step
+            self.save(self.val_loss if fresh else None)
 
     def _after(self, step: int) -> Iterator[Event]:
         last = step == self.settings.steps
         val_loss, improved = None, False
         if last or step % self.settings.eval_every == 0:
-            val_loss = self.evaluate()
+            self.evaluated = self.evaluate()
+            val_loss = self.evaluated.val_loss
             improved = val_loss < self.best
-            self.best, self.val_loss, self._evaluated_step = min(self.best, val_loss), val_loss, step
-            yield Evaluated(step, val_loss)
+            self.best = min(self.best, val_loss)
+            yield self.evaluated
         if last or improved or step % self.settings.checkpoint_every == 0:
             self.save(val_loss)
             yield Saved(step)
@@ -153,20 +151,21 @@ class Training:
         return None if self.settings.dtype == "float32" else pick_dtype(self.settings.dtype)
 
 
-def measured_speed(config: DecoderConfig, batch: int, device: torch.device, *, updates: int = 12) -> float:
-    """Tokens per second of a real update of this model on this machine, from a few updates on random ids.
+def measured_speed(config: ModelConfig, objective: Objective[Any], device: torch.device, *, updates: int = 12) -> float:
+    """Tokens per second of a real update of this model on this machine, from a few updates on its first batch.
 
     The fastest update counts: the first ones allocate memory and choose kernels, and others may have been disturbed.
     The random state of the process is left as it was.
     """
     with torch.random.fork_rng(devices=[]):
-        model = build(replace(config, dropout=0.0), seed=0, device=device)
-        ids = torch.randint(config.vocab, (batch, config.context + 1))
-        timed = _updates(model, Batch(ids[:, :-1], ids[:, 1:]), updates)
-        return batch * config.context / min(update.seconds for update in timed)
-
-
-def _updates(model: nn.Module, sample: Batch, count: int) -> list[Update]:
-    return list(
-        fit(model, lambda _: sample, next_token, optimizer=adamw(model, lr=1e-3), schedule=lambda _: 1e-3, steps=count)
-    )
+        model = build(config, seed=0, device=device)
+        sample = objective.batches(0)
+        timed = fit(
+            model,
+            lambda _: sample,
+            objective.loss,
+            optimizer=adamw(model, lr=1e-3),
+            schedule=lambda _: 1e-3,
+            steps=updates,
+        )
+        return max(update.terms / update.seconds for update in timed)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from clearhead.models.choices import Rotary
 from clearhead.models.config import DecoderConfig
+from clearhead.models.config_encoders import EncoderDecoderConfig
 
 CORPUS_SECONDS = 66.0
 """How long the demo's training aims to take; with evaluations and samples it stays under 90."""
@@ -57,8 +58,19 @@ def pick_size(characters: int | None) -> Size:
     return LARGE if characters >= LARGE_FROM else SMALL
 
 
+PAIRS_BATCH = 64
+"""How many pairs an update learns from."""
+FEW_PAIRS = 10_000
+"""Below this many, pairs are short enough work to be learnt by heart; dropout delays that."""
+
+
+def pick_pairs_config(pairs: int) -> EncoderDecoderConfig:
+    """The encoder-decoder for so many pairs; its vocabulary and contexts are still to come."""
+    return EncoderDecoderConfig(layers=2, heads=4, width=128, dropout=0.1 if pairs < FEW_PAIRS else 0.0)
+
+
 def pick_steps(
-    *, tokens_per_second: float, seconds: float, tokens_per_step: int, train_tokens: int, fewest: int = FEWEST_STEPS
+    *, tokens_per_second: float, seconds: float, tokens_per_step: float, train_tokens: int, fewest: int = FEWEST_STEPS
 ) -> int:
     """Updates that take about `seconds`, but no more than `MOST_EPOCHS` passes over the text.
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.messages import UserError, say
+from clearhead.models.config import DecoderConfig, ModelConfig
 from clearhead.text import (
     ByteTokenizer,
     CharacterTokenizer,
@@ -19,7 +20,12 @@ from clearhead.text import (
     read_text,
     split_documents,
 )
-from clearhead.training.batches import Ids
+from clearhead.training.batches import Batch, Ids, Windows, whole
+from clearhead.training.losses import next_token
+from clearhead.training.objective import Objective
+
+EVALUATION_TOKENS = 16_384
+"""How many tokens go through the model together in an evaluation; bounds its memory, not its result."""
 
 CORPUS_CHARACTERS = 800_000
 CORPUS_SEED = 0
@@ -63,6 +69,31 @@ class TextData:
     """What the user should know: encodings recognised, a context that shrank."""
 
     @property
+    def source(self) -> dict[str, Any]:
+        """What a run records of the texts."""
+        return self.texts.source
+
+    @property
+    def tokens(self) -> int:
+        """How many there are to train on."""
+        return sum(len(document) for document in self.train)
+
+    def tokens_a_step(self, config: ModelConfig, batch: int) -> float:
+        """B·T."""
+        assert isinstance(config, DecoderConfig)
+        return batch * config.context
+
+    def objective(self, config: ModelConfig, *, batch: int, seed: int) -> Objective[Batch]:
+        """The next token, in windows of the model's context."""
+        assert isinstance(config, DecoderConfig)
+        context = config.context
+        return Objective(
+            Windows(self.train, context, batch, seed),
+            lambda: whole(self.validation, context, max(1, EVALUATION_TOKENS // context)),
+            next_token,
+        )
+
+    @property
     def entropy(self) -> float | None:
         """The best loss that any model can reach in the long run (nats per token), if known."""
         known = self.texts.built_in and isinstance(self.tokenizer, CharacterTokenizer)
@@ -97,15 +128,15 @@ def read_texts(files: Sequence[str], encoding: str = "auto") -> Texts:
     return Texts(documents, source | {"sha256": digest}, notes)
 
 
-def new_tokenizer(kind: str, texts: Texts) -> Tokenizer:
-    """The tokenizer of a new run: "character" makes one of the characters that occur, "byte" takes UTF-8.
+def new_tokenizer(kind: str, text: str) -> CharacterTokenizer | ByteTokenizer:
+    """The tokenizer of a new run: "character" makes one of the characters of `text`, "byte" takes UTF-8.
 
     Raises:
         UserError: if `kind` is neither.
     """
     if kind not in TOKENIZERS:
         raise UserError(say("training.setting", name="tokenizer", value=kind, wanted=" | ".join(TOKENIZERS)))
-    return ByteTokenizer() if kind == "byte" else CharacterTokenizer.of("".join(texts.documents))
+    return ByteTokenizer() if kind == "byte" else CharacterTokenizer.of(text)
 
 
 def prepare(texts: Texts, tokenizer: Tokenizer, context: int) -> TextData:

@@ -1,0 +1,119 @@
+"""From a user's pairs to token ids for training and validation."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from clearhead.messages import UserError, say
+from clearhead.models.config import ModelConfig
+from clearhead.text import MarkedTokenizer, Pair, Tokenizer, read_pairs, split_pairs
+from clearhead.training.losses import exact_match, target_token
+from clearhead.training.objective import Objective
+from clearhead.training.pairs import IdPair, Marks, PairBatch, Shuffled, all_pairs
+
+EVALUATION_PAIRS = 256
+"""How many pairs go through the model together in an evaluation; bounds its memory, not its result."""
+
+
+@dataclass(frozen=True)
+class PairTexts:
+    """Pairs as read."""
+
+    pairs: list[Pair]
+    source: dict[str, Any]
+    """What a run records of them: the files, and a hash."""
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PairData:
+    """Pairs ready to train on."""
+
+    texts: PairTexts
+    tokenizer: MarkedTokenizer
+    train: list[IdPair]
+    validation: list[IdPair]
+    """A tenth of the pairs; no source of theirs is trained on."""
+    example: Pair
+    """The first pair of the validation, to show what the model makes of it."""
+
+    @property
+    def source(self) -> dict[str, Any]:
+        """What a run records of the pairs."""
+        return self.texts.source
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Encodings recognised, and other things that the user should know."""
+        return self.texts.notes
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens of targets there are to train on, their end marks among them."""
+        return sum(len(pair.target) + 1 for pair in self.train)
+
+    @property
+    def longest(self) -> tuple[int, int]:
+        """Positions that the longest source and the longest target need, with their marks."""
+        every = self.train + self.validation
+        return max(len(pair.source) for pair in every) + 1, max(len(pair.target) for pair in every) + 1
+
+    @property
+    def uniform(self) -> float:
+        """The loss of guessing, ln V (nats per token)."""
+        return math.log(self.tokenizer.size)
+
+    def tokens_a_step(self, config: ModelConfig, batch: int) -> float:
+        """The mean length of a target, so many times."""
+        return batch * self.tokens / len(self.train)
+
+    def objective(self, config: ModelConfig, *, batch: int, seed: int) -> Objective[PairBatch]:
+        """The next token of the target, the source read; judged by the share of answers that are wholly right, too."""
+        marks = Marks(self.tokenizer.begin, self.tokenizer.end)
+        return Objective(
+            Shuffled(self.train, marks, batch, seed),
+            lambda: all_pairs(self.validation, marks, EVALUATION_PAIRS),
+            target_token,
+            {"exact_match": exact_match},
+        )
+
+
+def read_pair_texts(files: Sequence[str], encoding: str = "auto") -> PairTexts:
+    """The pairs of `files`, one after the other.
+
+    Raises:
+        UserError: if there is no file, or one cannot be used, with the reason and the line.
+    """
+    if not files:
+        raise UserError(say("training.no_pairs"))
+    read = [read_pairs(Path(file), encoding) for file in files]
+    pairs = [pair for each in read for pair in each.pairs]
+    digest = hashlib.sha256("\n".join("\t".join(pair) for pair in pairs).encode()).hexdigest()
+    source = {"pairs": [str(Path(file).resolve()) for file in files], "encoding": encoding, "sha256": digest}
+    return PairTexts(pairs, source, tuple(note for each in read for note in each.notes))
+
+
+def prepare_pairs(texts: PairTexts, tokenizer: Tokenizer) -> PairData:
+    """Keep a tenth for validation and turn both sides into ids, with one tokenizer for both.
+
+    Raises:
+        UserError: if there are not two different sources.
+    """
+    assert isinstance(tokenizer, MarkedTokenizer)
+    train, validation = split_pairs(texts.pairs)
+    return PairData(
+        texts,
+        tokenizer,
+        [_ids(pair, tokenizer) for pair in train],
+        [_ids(pair, tokenizer) for pair in validation],
+        validation[0],
+    )
+
+
+def _ids(pair: Pair, tokenizer: Tokenizer) -> IdPair:
+    return IdPair(tokenizer.encode_array(pair.source), tokenizer.encode_array(pair.target))

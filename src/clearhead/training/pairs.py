@@ -1,0 +1,124 @@
+"""Pairs of sequences to learn from: a source that is read, a target that is written. Pure functions of (seed, step)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from clearhead.ops.loss import IGNORED
+from clearhead.training.batches import Ids
+
+
+class IdPair(NamedTuple):
+    """A source and its target as token ids, without marks; neither need be of any length."""
+
+    source: Ids
+    target: Ids
+
+
+class Marks(NamedTuple):
+    """The ids that stand where no text stands."""
+
+    begin: int
+    """Comes before a target: what the decoder reads first."""
+    end: int
+    """Comes after a source and after a target: what the decoder writes last."""
+
+
+class PairBatch(NamedTuple):
+    """What one forward of an encoder-decoder learns from; rows are filled up at their ends."""
+
+    source: Tensor
+    """Token ids (B,M), each row's last the end mark."""
+    source_real: Tensor
+    """(B,M) booleans, False for padding."""
+    inputs: Tensor
+    """Token ids (B,T): the begin mark, then the target. What follows a shorter target counts for nothing."""
+    targets: Tensor
+    """The token after each input (B,T): the target, then the end mark; `IGNORED` behind it."""
+
+    def to(self, device: torch.device) -> PairBatch:
+        """The same batch on `device`."""
+        return PairBatch(*(tensor.to(device) for tensor in self))
+
+
+def batch_of(pairs: Sequence[IdPair], marks: Marks) -> PairBatch:
+    """The pairs side by side, marked, and padded to the longest."""
+    rows, sources = len(pairs), [len(pair.source) + 1 for pair in pairs]
+    steps = max(len(pair.target) for pair in pairs) + 1
+    source = torch.zeros(rows, max(sources), dtype=torch.long)
+    inputs = torch.zeros(rows, steps, dtype=torch.long)
+    targets = torch.full((rows, steps), IGNORED)
+    for row, pair in enumerate(pairs):
+        source[row, : sources[row]] = _marked(pair.source, marks.end)
+        inputs[row, 0] = marks.begin
+        inputs[row, 1 : len(pair.target) + 1] = torch.from_numpy(pair.target)
+        targets[row, : len(pair.target) + 1] = _marked(pair.target, marks.end)
+    return PairBatch(source, torch.arange(max(sources)) < torch.tensor(sources)[:, None], inputs, targets)
+
+
+class Shuffled:
+    """Every pair once an epoch, in an order of the epoch's own; `shuffled(step)` depends on the seed and the step alone.
+
+    Args:
+        pairs: at least one.
+        marks: of the tokenizer.
+        batch: how many pairs a step takes.
+        seed: of the orders.
+    """
+
+    def __init__(self, pairs: Sequence[IdPair], marks: Marks, batch: int, seed: int) -> None:
+        self.pairs, self.marks, self.batch, self.seed = pairs, marks, batch, seed
+        self._order: tuple[int, NDArray[np.int64]] = (-1, np.empty(0, dtype=np.int64))
+
+    def __call__(self, step: int) -> PairBatch:
+        """The batch of update `step`, counted from 0."""
+        numbers = range(step * self.batch, (step + 1) * self.batch)
+        each = len(self.pairs)
+        return batch_of([self.pairs[self._epoch(number // each)[number % each]] for number in numbers], self.marks)
+
+    def _epoch(self, epoch: int) -> NDArray[np.int64]:
+        """The order of an epoch; the last one asked for is kept."""
+        if self._order[0] != epoch:
+            self._order = (epoch, np.random.default_rng([self.seed, epoch]).permutation(len(self.pairs)))
+        return self._order[1]
+
+
+class Drawn:
+    """Pairs made as they are needed, for tasks that never run out: each step's from a generator of its own.
+
+        def reverse(generator: np.random.Generator) -> IdPair:
+            ids = generator.integers(10, size=12)
+            return IdPair(ids, ids[::-1].copy())
+
+        batches = Drawn(reverse, Marks(10, 11), batch=64, seed=0)
+
+    Args:
+        draw: from a generator to a pair.
+        marks: ids that no pair holds.
+        batch: how many pairs a step takes.
+        seed: with the step, of the generator.
+    """
+
+    def __init__(self, draw: Callable[[np.random.Generator], IdPair], marks: Marks, *, batch: int, seed: int) -> None:
+        self.draw, self.marks, self.batch, self.seed = draw, marks, batch, seed
+
+    def __call__(self, step: int) -> PairBatch:
+        """The batch of update `step`, counted from 0."""
+        generator = np.random.default_rng([self.seed, step])
+        return batch_of([self.draw(generator) for _ in range(self.batch)], self.marks)
+
+
+def all_pairs(pairs: Sequence[IdPair], marks: Marks, batch: int) -> Iterator[PairBatch]:
+    """Every pair once, in order, so many together."""
+    for start in range(0, len(pairs), batch):
+        yield batch_of(pairs[start : start + batch], marks)
+
+
+def _marked(ids: Ids, mark: int) -> Tensor:
+    return torch.from_numpy(np.append(ids, mark))
