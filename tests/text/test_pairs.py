@@ -143,6 +143,24 @@ def test_small_files_are_for_pairs_alone(tmp_path):
         read_text(path)
 
 
+def test_white_space_of_control_codes_is_not_called_binary(tmp_path):
+    path = written(tmp_path, "\x1c\x1d\n" * 400)
+    assert refused(path) == f"Line 1 of {path} has no tab: write source, a tab, target."
+    with pytest.raises(UserError, match="holds no text"):
+        read_text(path)
+
+
+def test_the_notes_of_texts_and_of_pairs_stand_in_the_same_order(tmp_path):
+    path = written(tmp_path, ("\ufeff" + TSV * 40).replace("\n", "\r\n").encode("utf-16-le"))
+    read = read_text(path)
+    assert [note.split(maxsplit=1)[1] for note in read.notes] == [
+        "UTF-16-LE recognised",
+        "byte order mark (BOM) removed",
+        "CRLF line ends became LF",
+    ]
+    assert read_pairs(path) == Pairs(TWO * 40, read.notes)
+
+
 @given(st.lists(st.tuples(SIDE, SIDE), min_size=2), st.integers(0, 3), st.booleans())
 def test_there_and_back(tmp_path_factory, pairs, gap, last):
     tsv = ("\n" * (1 + gap)).join(f"{source}\t{target}" for source, target in pairs) + "\n" * last
@@ -177,6 +195,9 @@ def test_a_source_that_is_larger_than_the_tenth_is_passed_over():
     # s23 comes first, but its 12 pairs do not fit into the tenth of 20 (2); s25 (1) and s8 (1) do, s7 (2) no longer.
     sources = ["s23"] * 12 + ["s25"] + ["s7"] * 2 + ["s8"] + ["s13"] * 4
     assert {pair.source for pair in split_pairs(pairs_of(sources))[1]} == {"s25", "s8"}
+    # s25 has two pairs here and fills the tenth, so that s7 and s8 find no room.
+    sources = ["s13"] * 16 + ["s25"] * 2 + ["s7", "s8"]
+    assert split_pairs(pairs_of(sources))[1] == [Pair("s25", "t16"), Pair("s25", "t17")]
     # No source fits: the one with the fewest pairs, among equals the first by its digest.
     assert len(split_pairs(pairs_of(["s23"] * 4 + ["s8"] * 2 + ["s7"] * 2))[1]) == 2
     assert {pair.source for pair in split_pairs(pairs_of(["s23"] * 4 + ["s8"] * 2 + ["s7"] * 2))[1]} == {"s7"}

@@ -1,18 +1,18 @@
-"""Attention that never holds the T x S matrix: the online softmax over blocks of keys, which is how FlashAttention saves memory.
+"""Attention that never holds the T×S matrix: the online softmax over blocks of keys, as in FlashAttention.
 
 A softmax seems to need a whole row of scores before it can begin, for its maximum and its sum. It does not: both can be
 kept up to date while keys arrive, and what was summed under an older maximum is corrected by one factor. For each query
 the forward keeps the largest score m, the sum l and the weighted values o, and for each block of keys j:
 
     x_j = cap tanh(scale q·k_j / cap)              the score; without a cap, scale q·k_j
-    s_j = x_j + bias_j, and -inf where the query must not look
+    s_j = x_j + bias_j, and -∞ where the query must not look
     m'  = max(m, max_j s_j)
     l'  = l e^(m - m') + Σ_j e^(s_j - m')          as if m' had been known from the beginning
     o'  = o e^(m - m') + Σ_j e^(s_j - m') z_j v_j  z: dropout, 0 or 1 / (1 - p); l sums the weights before it
 
     output = o / l,   L = m + ln l = ln Σ_s e^(s_s)
 
-A sink is a key that came first and holds no value: m = sink, l = 1, o = 0. Without one m = -inf and l = 0.
+A sink is a key that came first and holds no value: m = sink, l = 1, o = 0. Without one m = -∞ and l = 0.
 
 The backward keeps no block either. From L it computes each weight again, w_ts = e^(s_ts - L_t), and with the gradient g of
 the output:
@@ -40,7 +40,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from clearhead.ops.heads import repeat_heads
 from clearhead.ops.masks import Mask
@@ -66,7 +65,7 @@ def attend_blockwise(
 
     Shapes, result and the first arguments are those of `Attend`; all runs in the wider of float32 and the type of `q`, also
     under autocast. There is nothing to show to a tap. The dropout is drawn from a seed that comes from PyTorch's global
-    generator, so that the backward can draw it again. There is a first derivative, and no second.
+    generator, so that the backward can draw it again.
 
     Args:
         q: queries (B,H,T,d).
@@ -83,6 +82,7 @@ def attend_blockwise(
 
     Raises:
         ValueError: if `block` is less than 1, or mask or bias do not fit the scores (a block could not tell).
+        RuntimeError: if a derivative of its gradient is asked for.
     """
     if block < 1:
         raise ValueError(f"a block of {block} keys holds nothing; it must be at least 1")
@@ -169,13 +169,13 @@ class _Blockwise(torch.autograd.Function):
             mixed = q.new_zeros(*q.shape[:-1], v.shape[-1])
             for part in _blocks(q, k, bias, how):
                 larger = largest.maximum(part.scores.amax(-1, keepdim=True))
-                # A query that has seen nothing yet has the maximum -inf; 0 in its place avoids -inf - -inf = NaN.
+                # A query that has seen nothing yet has the maximum -∞; 0 in its place avoids -∞ - -∞ = NaN.
                 shift = _finite(larger)
                 weights, older = torch.exp(part.scores - shift), torch.exp(largest - shift)
                 total = total * older + weights.sum(-1, keepdim=True)
                 mixed = mixed * older + _drop(weights, part) @ _lift(v, part.start, part.stop, q)
                 largest = larger
-            # Where nothing was seen, 0/1 = 0 and L = -inf.
+            # Where nothing was seen, 0/1 = 0 and L = -∞.
             return (mixed / total.masked_fill(total == 0, 1.0)).to(v.dtype), largest + torch.log(total)
 
     @staticmethod
@@ -186,14 +186,15 @@ class _Blockwise(torch.autograd.Function):
         ctx.how = inputs[5]
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        if torch.is_grad_enabled():  # create_graph=True; what is written in place below has no derivative to speak of
+            raise RuntimeError("attend_blockwise has no second derivative; attend_visible has all of them")
         q, k, v, bias, sinks, output, log_total = ctx.saved_tensors
         how: _How = ctx.how
         with _no_autocast(q.device):
             wide = q.to(log_total.dtype)
             gradient = gradient.to(wide.dtype)
-            inner = (gradient * output).sum(-1, keepdim=True)  # D
+            inner = (gradient * output).sum(-1, keepdim=True)  # D, from the output as it was handed out
             shift = _finite(log_total)
             dq, dk, dv = torch.zeros_like(wide), torch.empty_like(k), torch.empty_like(v)
             dbias = torch.zeros_like(bias, dtype=wide.dtype) if ctx.needs_input_grad[3] else None

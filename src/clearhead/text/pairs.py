@@ -78,9 +78,9 @@ def read_pairs(path: Path, encoding: str = "auto") -> Pairs:
 def split_pairs(pairs: Sequence[Pair]) -> tuple[list[Pair], list[Pair]]:
     """The pairs to train on and those to validate on; no source stands in both parts.
 
-    With n pairs, up to floor(n / 10) of them, at least one, validate. The sources, each with all its pairs, are
-    asked in the order of the SHA-256 of their UTF-8; one is taken if all its pairs fit into what is left of the tenth.
-    If each of them has more pairs than that, the one with the fewest validates (among equals, the first in that order).
+    With n pairs, floor(n / 10) of them are to validate. The sources, each with all its pairs, are asked in the order of
+    the SHA-256 of their UTF-8; one is taken if all its pairs fit into what is left of the tenth. If none fits, the one
+    with the fewest pairs validates (among equals, the first in that order), so that at least one pair does.
 
     So which pairs validate depends on nothing but the pairs: not on their order, nor on a seed or the machine. If all
     sources differ, exactly floor(n / 10) of them validate, or one.
@@ -98,7 +98,7 @@ def split_pairs(pairs: Sequence[Pair]) -> tuple[list[Pair], list[Pair]]:
     if len(counts) < 2:
         raise UserError(say("text.pairs_one_source", count=len(pairs)))
     ordered = sorted(counts, key=_digest)
-    left = max(1, len(pairs) // 10)
+    left = len(pairs) // 10
     chosen = set()
     for source in ordered:
         if counts[source] <= left:
