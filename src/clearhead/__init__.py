@@ -19,16 +19,30 @@ if TYPE_CHECKING:
     from clearhead.generation.generate import Generation, generate
     from clearhead.models.build import build
     from clearhead.models.config import DecoderConfig
+    from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
     from clearhead.training.fit import fit
 
 __version__ = "0.1.0"
 
-__all__ = ["DecoderConfig", "Generation", "Loaded", "UserError", "build", "fit", "generate", "load"]
+__all__ = [
+    "DecoderConfig",
+    "EncoderConfig",
+    "EncoderDecoderConfig",
+    "Generation",
+    "Loaded",
+    "UserError",
+    "build",
+    "fit",
+    "generate",
+    "load",
+]
 
 __getattr__ = lazily(
     __name__,
     {
         "DecoderConfig": "clearhead.models.config",
+        "EncoderConfig": "clearhead.models.config_encoders",
+        "EncoderDecoderConfig": "clearhead.models.config_encoders",
         "Generation": "clearhead.generation.generate",
         "Loaded": "clearhead.formats.load",
         "build": "clearhead.models.build",
