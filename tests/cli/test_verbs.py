@@ -196,3 +196,12 @@ def test_a_run_without_a_checkpoint_says_how_to_go_on(clearhead: Clearhead, text
     command = line[line.index("clearhead train") : line.rindex("`")]
     assert clearhead(*command.split()[1:]).status == 0
     assert clearhead("generate", tmp_path / "run", "--max-tokens", 1).status == 0
+
+
+@pytest.mark.parametrize("kind", ["DecoderConfig", "EncoderConfig", "EncoderDecoderConfig"])
+def test_help_says_what_every_field_of_a_model_means(clearhead: Clearhead, kind: str) -> None:
+    """Those of the class itself, and those that every stack of blocks has."""
+    said = " ".join(clearhead("train", f"--model.help={kind}").out.split())
+    own = {"DecoderConfig": "how blocks look, block i", "EncoderConfig": "how many kinds of segments"}
+    assert own.get(kind, "how many blocks the encoder has") in said
+    assert "F, features inside the feed-forward part" in said
