@@ -1,4 +1,4 @@
-"""Any decoder that may be written, for hypothesis."""
+"""Any model that may be written, for hypothesis."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from clearhead.models import choices as kinds
-from clearhead.models.config import DecoderConfig, Sight
+from clearhead.models import config_encoders as parts
+from clearhead.models.config import DecoderConfig, Sight, StackConfig
+from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
 
 SIZE = st.integers(1, 6)
 POSITIVE = st.floats(1e-12, 1e6)
@@ -40,40 +42,64 @@ WINDOWS = st.builds(Sight, window=st.none() | SIZE)
 
 
 SWITCHES = ("qk_norm", "scale_embedding", "embedding_norm", "tied", "qkv_bias", "bias", "head_bias")
+POOLINGS = st.sampled_from([parts.First(), parts.Mean(), parts.Max()])
+HEADS = st.sampled_from([parts.Features(), parts.MaskedToken()]) | st.builds(
+    parts.Pooled, pooling=POOLINGS, dense=st.booleans()
+)
 
 
 @st.composite
-def configs(draw: st.DrawFn) -> DecoderConfig:
-    """Any decoder that may be written; what does not go together is not drawn together."""
+def shared(draw: st.DrawFn) -> dict[str, Any]:
+    """The fields that every stack has; what does not go together is not drawn together."""
     kv_heads, group, head_width = draw(SIZE), draw(SIZE), draw(st.sampled_from([8, 10]))
-    given_width = draw(st.booleans())
-    positions, kernel = draw(POSITIONS), draw(KERNELS)
+    given_width, kernel = draw(st.booleans()), draw(KERNELS)
     twist = draw(st.sampled_from(["nothing", "cap", "sinks"])) if not isinstance(kernel, kinds.Fused) else "nothing"
-    sights = SIGHTS if isinstance(positions, kinds.Rotary) else WINDOWS
-    fields: dict[str, Any] = {
-        "cycle": tuple(draw(st.lists(sights, max_size=3))),
+    even = st.integers(1, 499).map(lambda half: 2 * half)
+    return {
+        "vocab": draw(st.integers(1, 10**6)),
+        "layers": draw(SIZE),
+        "heads": kv_heads * group,
+        "kv_heads": draw(st.sampled_from([kv_heads, None])),
+        "width": draw(even) if given_width else kv_heads * group * head_width,
+        "head_width": head_width if given_width else None,
+        "feedforward_width": draw(st.none() | SIZE),
+        "context": draw(SIZE),
+        "dropout": draw(st.floats(0, 1, exclude_max=True)),
+        "activation": draw(ACTIVATIONS),
+        "norm": draw(NORMS),
+        "block": draw(BLOCKS),
+        "positions": draw(POSITIONS),
+        "kernel": kernel,
+        "attention_scale": draw(st.none() | POSITIVE),
         "softcap": draw(POSITIVE) if twist == "cap" else None,
         "sinks": twist == "sinks",
-    }
-    if fields["cycle"] == ():
-        fields["window"] = draw(st.none() | SIZE)
-    even = st.integers(1, 499).map(lambda half: 2 * half)
-    return DecoderConfig(
-        vocab=draw(st.integers(1, 10**6)),
-        layers=draw(SIZE),
-        heads=kv_heads * group,
-        kv_heads=draw(st.sampled_from([kv_heads, None])),
-        width=draw(even) if given_width else kv_heads * group * head_width,
-        head_width=head_width if given_width else None,
-        feedforward_width=draw(st.none() | SIZE),
-        context=draw(SIZE),
-        dropout=draw(st.floats(0, 1, exclude_max=True)),
-        activation=draw(ACTIVATIONS),
-        norm=draw(NORMS),
-        block=draw(BLOCKS),
-        positions=positions,
-        kernel=kernel,
-        attention_scale=draw(st.none() | POSITIVE),
         **{name: draw(st.booleans()) for name in SWITCHES},
-        **fields,
-    )
+    }
+
+
+@st.composite
+def decoders(draw: st.DrawFn) -> DecoderConfig:
+    """Any decoder."""
+    fields = draw(shared())
+    sights = SIGHTS if isinstance(fields["positions"], kinds.Rotary) else WINDOWS
+    cycle = tuple(draw(st.lists(sights, max_size=3)))
+    return DecoderConfig(**fields, cycle=cycle, window=draw(st.none() | SIZE) if cycle == () else None)
+
+
+@st.composite
+def encoders(draw: st.DrawFn) -> EncoderConfig:
+    """Any encoder."""
+    return EncoderConfig(**draw(shared()), segments=draw(st.integers(0, 3)), head=draw(HEADS))
+
+
+@st.composite
+def encoder_decoders(draw: st.DrawFn) -> EncoderDecoderConfig:
+    """Any encoder-decoder; cross-attention has no place in a parallel block."""
+    fields = draw(shared().filter(lambda drawn: not isinstance(drawn["block"], kinds.Parallel)))
+    given = {name: draw(st.none() | SIZE) for name in ("encoder_layers", "source_context", "source_vocab")}
+    return EncoderDecoderConfig(**fields, **given)
+
+
+def models() -> st.SearchStrategy[StackConfig]:
+    """Any model of any kind."""
+    return decoders() | encoders() | encoder_decoders()

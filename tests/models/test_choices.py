@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
-from dataclasses import is_dataclass, replace
+import re
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from clearhead.messages import UserError
 from clearhead.models import choices as kinds
+from clearhead.models import config_encoders
 from clearhead.models.codec import KINDS, from_plain, to_plain
-from clearhead.models.config import DecoderConfig, ModelConfig, Sight
+from clearhead.models.config import DecoderConfig, ModelConfig, Sight, StackConfig
+from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
 from tests.models import choices_drawn
-from tests.models.choices_drawn import configs
+from tests.models.choices_drawn import decoders, encoder_decoders, encoders, models
 
 BASE = DecoderConfig(vocab=11, layers=3, heads=4, kv_heads=2, width=12, head_width=6, context=9)
 WINDOWED = (Sight(window=3), Sight())
@@ -169,8 +172,8 @@ def test_a_sight_has_rotary_or_no_positions_and_a_window_of_1_or_more() -> None:
 # Through JSON
 
 
-@given(configs())
-def test_every_configuration_survives_json(config: DecoderConfig) -> None:
+@given(models())
+def test_every_configuration_survives_json(config: ModelConfig) -> None:
     plain = json.loads(json.dumps(to_plain(config)))
     assert from_plain(plain, ModelConfig) == config
 
@@ -178,10 +181,30 @@ def test_every_configuration_survives_json(config: DecoderConfig) -> None:
 def test_every_choice_can_be_named_and_is_drawn() -> None:
     """No class is forgotten by the codec or by the test above."""
     source = Path(choices_drawn.__file__).read_text(encoding="utf-8")
-    leaves = {name for name, kind in vars(kinds).items() if is_dataclass(kind) and issubclass(kind, kinds.Choice)}
-    assert leaves <= set(KINDS)
-    drawn = {name for name in leaves if f"kinds.{name}" in source}
-    assert drawn == leaves
+    leaves = {
+        f"{called}.{name}"
+        for called, module in (("kinds", kinds), ("parts", config_encoders))
+        for name, kind in vars(module).items()
+        if is_dataclass(kind) and issubclass(kind, kinds.Choice) and (called == "kinds" or name not in vars(kinds))
+    }
+    assert {leaf.partition(".")[2] for leaf in leaves} <= set(KINDS)
+    assert {"kinds.GELU", "parts.Max"} <= leaves
+    assert {leaf for leaf in leaves if re.search(rf"\b{leaf}\b", source)} == leaves
+
+
+@pytest.mark.parametrize("kind", [DecoderConfig, EncoderConfig, EncoderDecoderConfig])
+def test_every_field_of_every_kind_is_drawn(kind: type[StackConfig]) -> None:
+    """Each field is seen with two values at least."""
+    seen: dict[str, set[str]] = {field.name: set() for field in fields(kind)}
+
+    @settings(database=None, derandomize=True, max_examples=150)
+    @given({DecoderConfig: decoders, EncoderConfig: encoders, EncoderDecoderConfig: encoder_decoders}[kind]())
+    def look(config: StackConfig) -> None:
+        for name, values in seen.items():
+            values.add(repr(getattr(config, name)))
+
+    look()
+    assert [name for name, values in seen.items() if len(values) < 2] == []
 
 
 def test_a_cycle_is_a_list_of_sights() -> None:
