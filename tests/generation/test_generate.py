@@ -208,7 +208,7 @@ def test_no_tokens_are_no_text(letters: Loaded) -> None:
     assert (made.text, made.ids, made.logprobs) == ("", [], [])
 
 
-@pytest.mark.parametrize("options", [{"max_tokens": -1}, {"temperature": -1.0}, {"top_k": 0}], ids=str)
+@pytest.mark.parametrize("options", [{"max_tokens": -1}, {"temperature": -1.0}, {"top_k": -1}], ids=str)
 def test_settings_are_refused_before_anything_is_written(letters: Loaded, options: dict[str, float]) -> None:
     with pytest.raises(UserError, match=next(iter(options))):
         stream(letters, "a", **options)

@@ -2,22 +2,46 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
+from clearhead.generation import filters
 from clearhead.messages import UserError, say
 from clearhead.ops.softmax import at_least_float32, softmax
+
+STEPS = ("penalties", "temperature", "top_k", "top_p", "min_p")
+"""The steps of `probabilities`, in the order in which they are taken unless the settings say otherwise."""
+
+LARGEST = sys.float_info.max
+RANGES = (
+    ("top_p", 0, 1, "0 ≤ p ≤ 1"),
+    ("min_p", 0, 1, "0 ≤ p ≤ 1"),
+    ("repetition_penalty", 1, LARGEST, "≥ 1"),
+    ("presence_penalty", 0, LARGEST, "≥ 0"),
+    ("frequency_penalty", 0, LARGEST, "≥ 0"),
+)
+"""Setting, smallest and largest value, and the range in words."""
 
 
 @dataclass(frozen=True)
 class SamplingSettings:
-    """How to choose.
+    """How to choose. What is not given does nothing; the plain settings draw from the model's own distribution.
 
     Args:
         temperature: τ >= 0; 1 is the model's own distribution, 0 always takes the best token.
-        top_k: only the k best tokens can be drawn; None allows the whole vocabulary.
+        top_k: only the k best tokens can be drawn; None or 0 allows the whole vocabulary.
+        top_p: only the smallest set of best tokens that reaches this probability; 0 is the best token alone.
+        min_p: only tokens at least so many times as probable as the best one.
+        repetition_penalty: what a token that has occurred is divided by (or multiplied, if below 0); at least 1.
+        presence_penalty: what is taken off a token that has occurred; at least 0.
+        frequency_penalty: what is taken off for each time that it has occurred; at least 0.
+        logit_bias: token id -> what is added to its logit, before anything else; -inf forbids it.
+        allowed: the ids that can be drawn; all if None.
+        order: the steps in the order in which they are taken, each once; those left out are not taken.
 
     Raises:
         UserError: if a setting is out of range.
@@ -25,35 +49,84 @@ class SamplingSettings:
 
     temperature: float = 1.0
     top_k: int | None = None
+    top_p: float = 1.0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    logit_bias: Mapping[int, float] = field(default_factory=dict)
+    allowed: frozenset[int] | None = None
+    order: tuple[str, ...] = STEPS
 
     def __post_init__(self) -> None:
         if not 0 <= self.temperature < float("inf"):
             raise UserError(say("generation.temperature", value=self.temperature))
-        if self.top_k is not None and self.top_k < 1:
+        if self.top_k is not None and self.top_k < 0:
             raise UserError(say("generation.top_k", value=self.top_k))
+        for name, least, most, wanted in RANGES:
+            value = getattr(self, name)
+            if not least <= value <= most:
+                raise UserError(say("generation.setting", name=name, value=value, wanted=wanted))
+        if not set(self.order) <= set(STEPS) or len(set(self.order)) < len(self.order):
+            raise UserError(say("generation.order", value=", ".join(self.order), known=", ".join(STEPS)))
+        if self.allowed is not None and not self.allowed:
+            raise UserError(say("generation.nothing_allowed"))
+
+    @property
+    def penalises(self) -> bool:
+        """Whether what has been written matters."""
+        return (self.repetition_penalty, self.presence_penalty, self.frequency_penalty) != (1, 0, 0)
 
 
-def probabilities(logits: Tensor, settings: SamplingSettings) -> Tensor:
-    """p = softmax(z / τ) over the k best tokens, 0 elsewhere.
+def probabilities(logits: Tensor, settings: SamplingSettings, counts: Tensor | None = None) -> Tensor:
+    """The distribution of the next token: bias, allowed tokens, then the steps in their order, then one softmax.
 
-    At τ = 0 the distribution is one-hot on the best token, the first of equals, so that drawing from it is greedy
-    decoding. Of tokens tied at the k-th place the ones with the lowest ids stay, so exactly k are left.
+    By default: penalties on what has occurred, z / τ, the k best, the nucleus of probability p, those within a factor of
+    the best. Each step sees what the ones before have left. At τ = 0 the distribution is one-hot on the best token, the first
+    of equals, so that drawing from it is greedy decoding.
 
     Args:
         logits: z (..., V).
-        settings: τ and k.
+        settings: how to choose.
+        counts: how often each token has occurred, (..., V); needed by penalties alone, none has occurred if None.
 
     Returns:
         (..., V), in the wider of float32 and the type of the logits; each row sums to 1.
 
-    Source: transformer-notes §14; Fan et al. 2018 (arXiv:1805.04833) for top-k.
+    Raises:
+        UserError: if every token is forbidden.
+
+    Source: transformer-notes §14; see `generation.filters` for each step.
     """
     logits = logits.to(at_least_float32(logits.dtype))
-    if settings.temperature == 0:
-        return torch.nn.functional.one_hot(logits.argmax(-1), logits.shape[-1]).to(logits.dtype)
-    if settings.top_k is not None and settings.top_k < logits.shape[-1]:
-        order = logits.sort(dim=-1, descending=True, stable=True).indices
-        logits = logits.scatter(-1, order[..., settings.top_k :], -torch.inf)
-    # Shifted by the best logit first: a tiny τ must not turn it into infinity; nor may τ round to 0 in this type.
-    temperature = max(settings.temperature, torch.finfo(logits.dtype).tiny)
-    return softmax((logits - logits.amax(-1, keepdim=True)) / temperature)
+    if settings.logit_bias:
+        logits = filters.biased(logits, settings.logit_bias)
+    if settings.allowed is not None:
+        logits = filters.only(logits, settings.allowed)
+    if bool((logits == -torch.inf).all(-1).any()):
+        raise UserError(say("generation.nothing_allowed"))
+    for step in settings.order:
+        logits = _taken(step, logits, settings, counts)
+    return softmax(logits)
+
+
+def _taken(step: str, logits: Tensor, settings: SamplingSettings, counts: Tensor | None) -> Tensor:
+    """The logits after one step; a step whose setting does nothing is not taken."""
+    match step:
+        case "penalties" if settings.penalises and counts is not None:
+            return filters.penalised(
+                logits,
+                counts,
+                repetition=settings.repetition_penalty,
+                presence=settings.presence_penalty,
+                frequency=settings.frequency_penalty,
+            )
+        case "temperature":
+            return filters.tempered(logits, settings.temperature)
+        case "top_k" if settings.top_k and settings.top_k < logits.shape[-1]:
+            return filters.top_k(logits, settings.top_k)
+        case "top_p" if settings.top_p < 1:
+            return filters.top_p(logits, settings.top_p)
+        case "min_p" if settings.min_p > 0:
+            return filters.min_p(logits, settings.min_p)
+    return logits

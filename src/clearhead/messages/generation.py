@@ -6,8 +6,17 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "temperature = {value} 应为不小于 0 的数；0 表示总取最可能的 token",
     ),
     "generation.top_k": (
-        "top_k = {value} must be at least 1; leave it out to allow the whole vocabulary",
-        "top_k = {value} 至少应为 1；不写则允许整个词表",
+        "top_k = {value} must be at least 0; 0 allows the whole vocabulary",
+        "top_k = {value} 不能小于 0；0 表示允许整个词表",
+    ),
+    "generation.setting": ("{name} = {value} must be {wanted}", "{name} = {value} 应为 {wanted}"),
+    "generation.order": (
+        "the order {value} must name each of these steps once at most: {known}",
+        "顺序 {value} 中，下列步骤每个最多出现一次：{known}",
+    ),
+    "generation.nothing_allowed": (
+        "every token is forbidden; allow at least one",
+        "所有 token 都被禁止；请至少允许一个",
     ),
     "generation.empty_prompt": (
         "the prompt is empty, and this model has no token that begins a text; give at least one character",
