@@ -14,7 +14,7 @@ from clearhead.layers import NO_STORE, Places, RelativeBias
 from clearhead.layers.store import ragged_positions
 from clearhead.models.build import build
 from clearhead.models.choices import Relative
-from clearhead.models.config import DecoderConfig
+from clearhead.models.config import DecoderConfig, Sight
 from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
 from clearhead.ops import EVERYTHING, relative_buckets
 from tests.oracles.compare import assert_same, assert_within
@@ -223,6 +223,9 @@ def test_the_table_is_stored_once_and_shared_by_all_blocks() -> None:
         assert [name for name in model.state_dict() if "table" in name] == ["biases.0.table"]
         assert {id(look.bias) for look in model.looks} == {id(model.biases[0])}
     assert (encoder.biases[0].two_sided, decoder.biases[0].two_sided) == (True, False)
+    windowed = build(DecoderConfig(**SIZES, cycle=(Sight(window=2), Sight())))
+    assert len(set(windowed.looks)) == 2
+    assert [name for name in windowed.state_dict() if "table" in name] == ["biases.0.table"]
     both = build(EncoderDecoderConfig(**SIZES))
     tables = {name: tensor for name, tensor in both.state_dict().items() if name.endswith("biases.0.table")}
     assert list(tables) == ["encoder.biases.0.table", "decoder.biases.0.table"]
