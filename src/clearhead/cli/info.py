@@ -11,7 +11,8 @@ from jsonargparse import ArgumentParser
 
 from clearhead.cli.options import instantiate, parse, parser
 from clearhead.messages import UserError, say
-from clearhead.models.config import DecoderConfig, ModelConfig
+from clearhead.models.config import DecoderConfig, ModelConfig, StackConfig
+from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
 from clearhead.models.cost import flops_per_token, generation_memory, parameters, training_memory
 from clearhead.models.explain import explain
 from clearhead.models.presets import PRESETS, preset
@@ -41,8 +42,6 @@ def run(arguments: Sequence[str]) -> int:
     if asked.explain is not None:
         return _explain(*asked.explain, as_json=asked.json)
     config = asked.model or DecoderConfig() if asked.run is None else _config(asked.run)
-    if not isinstance(config, DecoderConfig):
-        raise UserError(say("formats.not_a_decoder", path=type(config).__name__))
     facts = _facts(config, asked.batch)
     print(json.dumps(facts, ensure_ascii=False) if asked.json else _table(config, asked.batch, facts))
     return 0
@@ -58,7 +57,7 @@ def _explain(first: str, second: str, *, as_json: bool) -> int:
     return 0
 
 
-def _config(name: str) -> DecoderConfig:
+def _config(name: str) -> StackConfig:
     """The configuration of a preset, a run directory or one of its checkpoints."""
     if name in PRESETS and not Path(name).exists():
         return preset(name)
@@ -67,12 +66,11 @@ def _config(name: str) -> DecoderConfig:
     from clearhead.formats.run import find_run  # noqa: PLC0415 - loads torch
 
     config = find_run(Path(name))[0].model
-    if not isinstance(config, DecoderConfig):
-        raise UserError(say("formats.not_a_decoder", path=name))
+    assert isinstance(config, StackConfig)  # as every kind of model is
     return config
 
 
-def _facts(config: DecoderConfig, batch: int) -> dict[str, Any]:
+def _facts(config: StackConfig, batch: int) -> dict[str, Any]:
     memory, generation = training_memory(config, batch), generation_memory(config)
     return {
         "parameters": {**parameters(config), "total": sum(parameters(config).values())},
@@ -93,30 +91,87 @@ def _facts(config: DecoderConfig, batch: int) -> dict[str, Any]:
     }
 
 
-def _table(config: DecoderConfig, batch: int, facts: dict[str, Any]) -> str:
-    lines = [
-        say(
-            "cli.info.model",
-            layers=config.layers,
-            heads=config.heads,
-            kv_heads=config.key_value_heads,
-            width=config.width,
-            context=config.context,
-            vocab=config.vocab,
-        )
-    ]
-    headings = {
-        "parameters": say("cli.info.parameters"),
-        "flops_per_token": say("cli.info.flops_per_token", context=config.context),
-        "training_bytes": say("cli.info.training_bytes", batch=batch, context=config.context),
-        "generation_bytes": say("cli.info.generation_bytes"),
-    }
+def _table(config: StackConfig, batch: int, facts: dict[str, Any]) -> str:
+    lines = [_model(config)]
+    headings = _headings(config, batch)
     for kind, parts in facts.items():
         lines += ["", headings[kind]]
         lines += [
-            f"  {name:<12} {_grouped(kind, value):>14}  {value / parts['total']:>6.1%}" for name, value in parts.items()
+            f"  {name:<15} {_grouped(kind, value):>14}  {value / parts['total']:>6.1%}" for name, value in parts.items()
         ]
     return "\n".join(lines)
+
+
+def _model(config: StackConfig) -> str:
+    """The sizes of a model in one line."""
+    match config:
+        case EncoderConfig():
+            return say(
+                "cli.info.model_encoder",
+                layers=config.layers,
+                heads=config.heads,
+                kv_heads=config.key_value_heads,
+                width=config.width,
+                context=config.context,
+                vocab=config.vocab,
+                segments=config.segments,
+                head=repr(config.head).replace("()", ""),
+            )
+        case EncoderDecoderConfig():
+            return say(
+                "cli.info.model_pair",
+                encoder_layers=config.encoder.layers,
+                layers=config.layers,
+                heads=config.heads,
+                kv_heads=config.key_value_heads,
+                width=config.width,
+                source_context=config.encoder.context,
+                context=config.context,
+                vocabulary=_vocabulary(config),
+            )
+    return say(
+        "cli.info.model",
+        layers=config.layers,
+        heads=config.heads,
+        kv_heads=config.key_value_heads,
+        width=config.width,
+        context=config.context,
+        vocab=config.vocab,
+    )
+
+
+def _vocabulary(config: EncoderDecoderConfig) -> str:
+    if config.source_vocab is None:
+        return str(config.vocab)
+    return say("cli.info.vocabularies", source=config.source_vocab, target=config.vocab)
+
+
+def _headings(config: StackConfig, batch: int) -> dict[str, str]:
+    """What is counted, by kind of fact and of model."""
+    context = config.context
+    match config:
+        case EncoderConfig():
+            kinds = {
+                "flops_per_token": say("cli.info.flops_per_token_encoder", context=context),
+                "training_bytes": say("cli.info.training_bytes_encoder", batch=batch, context=context),
+                "generation_bytes": say("cli.info.generation_bytes_encoder", context=context),
+            }
+        case EncoderDecoderConfig():
+            source = config.encoder.context
+            kinds = {
+                "flops_per_token": say("cli.info.flops_per_token_pair", context=context, source_context=source),
+                "training_bytes": say(
+                    "cli.info.training_bytes_pair", batch=batch, context=context, source_context=source
+                ),
+                "generation_bytes": say("cli.info.generation_bytes_pair", context=context, source_context=source),
+            }
+        case _:
+            kinds = {
+                "flops_per_token": say("cli.info.flops_per_token", context=context),
+                "training_bytes": say("cli.info.training_bytes", batch=batch, context=context),
+                "generation_bytes": say("cli.info.generation_bytes"),
+            }
+    return {"parameters": say("cli.info.parameters"), **kinds}
 
 
 def _grouped(kind: str, value: int) -> str:

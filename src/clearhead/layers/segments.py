@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from clearhead.messages import UserError, say
 from clearhead.ops.tap import NO_TAP, Tap
@@ -41,7 +42,7 @@ class SegmentEmbedding(nn.Module):
         """(B,T,D), numbers of segments (B,T) -> (B,T,D); all tokens are of segment 0 if none are given.
 
         Raises:
-            IndexError: if a number is not below the count of segments.
+            IndexError: if a number is below 0 or not below the count of segments (on the CPU).
         """
-        chosen = self.table[:1] if segments is None else self.table[segments]
+        chosen = self.table[:1] if segments is None else F.embedding(segments, self.table)
         return x + tap("segments", chosen)

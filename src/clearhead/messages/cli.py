@@ -118,16 +118,55 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{layers} blocks, {heads} heads ({kv_heads} key/value), width {width}, context {context}, vocabulary {vocab}",
         "{layers} 个块，{heads} 个头（键/值头 {kv_heads} 个），宽度 {width}，上下文 {context}，词表 {vocab}",
     ),
+    "cli.info.model_encoder": (
+        "an encoder: {layers} blocks, {heads} heads ({kv_heads} key/value), width {width}, context {context}, vocabulary {vocab},"
+        " {segments} segments, head {head}",
+        "编码器：{layers} 个块，{heads} 个头（键/值头 {kv_heads} 个），宽度 {width}，上下文 {context}，词表 {vocab}，"
+        "段 {segments} 种，输出头 {head}",
+    ),
+    "cli.info.model_pair": (
+        "an encoder-decoder: {encoder_layers} + {layers} blocks, {heads} heads ({kv_heads} key/value), width {width},"
+        " context {source_context} (source) and {context} (target), vocabulary {vocabulary}",
+        "编码器-解码器：{encoder_layers} + {layers} 个块，{heads} 个头（键/值头 {kv_heads} 个），宽度 {width}，"
+        "上下文 {source_context}（源）与 {context}（目标），词表 {vocabulary}",
+    ),
+    "cli.info.vocabularies": ("{source} (source) and {target} (target)", "{source}（源）与 {target}（目标）"),
     "cli.info.parameters": ("Parameters", "参数量"),
     "cli.info.flops_per_token": (
         "FLOPs a token, forward, looking at {context} keys (a training step: 3 times this)",
         "每 token 前向 FLOPs，可看 {context} 个键（训练一步为其 3 倍）",
     ),
+    "cli.info.flops_per_token_encoder": (
+        "FLOPs a token, forward, looking at all {context} positions (a training step: 3 times this)",
+        "每 token 前向 FLOPs，可看全部 {context} 个位置（训练一步为其 3 倍）",
+    ),
+    "cli.info.flops_per_token_pair": (
+        "FLOPs, forward, of one target token looking at {context} keys of its own and {source_context} of the source,"
+        " and, as encoder, of one source token (a training step: 3 times this)",
+        "前向 FLOPs：一个目标 token（可看自身 {context} 个键与源的 {source_context} 个键），"
+        "以及 encoder 一行的一个源 token（训练一步为其 3 倍）",
+    ),
     "cli.info.training_bytes": (
         "Memory to train in float32, {batch} windows of {context} tokens at a time",
         "以 float32 训练所需内存，每次 {batch} 个长 {context} token 的窗口",
     ),
+    "cli.info.training_bytes_encoder": (
+        "Memory to train in float32, {batch} rows of {context} tokens at a time",
+        "以 float32 训练所需内存，每次 {batch} 行，每行 {context} 个 token",
+    ),
+    "cli.info.training_bytes_pair": (
+        "Memory to train in float32, {batch} pairs of {source_context} source and {context} target tokens at a time",
+        "以 float32 训练所需内存，每次 {batch} 对，每对 {source_context} 个源 token 与 {context} 个目标 token",
+    ),
     "cli.info.generation_bytes": ("Memory to generate in float32", "以 float32 生成所需内存"),
+    "cli.info.generation_bytes_encoder": (
+        "Memory to read one row of {context} tokens in float32; an encoder keeps no cache",
+        "以 float32 读取一行 {context} 个 token 所需内存；编码器没有缓存",
+    ),
+    "cli.info.generation_bytes_pair": (
+        "Memory to generate {context} tokens from {source_context} in float32; the cache holds the keys and values of both",
+        "以 float32 由 {source_context} 个源 token 生成 {context} 个 token 所需内存；缓存含两者的键与值",
+    ),
     "cli.doctor.right": ("right:", "正确:"),
     "cli.doctor.wrong": ("WRONG:", "错误:"),
     "cli.doctor.parity": (

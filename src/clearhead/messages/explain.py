@@ -1,12 +1,31 @@
-"""What each field of a decoder means for its behaviour: key -> (English, Chinese). Said by `models.explain`."""
+"""What each field of a model means for its behaviour: key -> (English, Chinese). Said by `models.explain`."""
 
 MESSAGES: dict[str, tuple[str, str]] = {
     "models.explain.equal": ("the two configurations are equal", "两个配置相同"),
     "models.explain.field": ("{field}: {first} → {second}. {meaning}", "字段 {field}：{first} → {second}。{meaning}"),
     "models.explain.cost": ("{what}: {first} → {second} ({ratio}×)", "{what}：{first} → {second}（{ratio} 倍）"),
+    "models.explain.none_before": (
+        "{what}: none → {second}",
+        "{what}：无 → {second}",
+    ),
+    "models.explain.kinds": (
+        "the first is {first}, the second {second}; of these different kinds, the fields that both have are compared",
+        "前者是{first}，后者是{second}；种类不同，只比较两者共有的字段",
+    ),
+    "models.explain.kind_DecoderConfig": ("a decoder", "解码器"),
+    "models.explain.kind_EncoderConfig": ("an encoder", "编码器"),
+    "models.explain.kind_EncoderDecoderConfig": ("an encoder-decoder", "编码器-解码器"),
     "models.explain.cost_parameters": ("parameters", "参数量"),
     "models.explain.cost_flops": ("FLOPs a token, forward, at a full context", "满上下文时每 token 前向 FLOPs"),
     "models.explain.cost_cache": ("numbers in the KV cache for each token", "每个 token 的 KV 缓存元素数"),
+    "models.explain.cost_flops_pair": (
+        "FLOPs a token, forward, at a full context; of an encoder-decoder, a token of the target and one of the source",
+        "满上下文时每 token 前向 FLOPs；编码器-解码器为一个目标 token 加一个源 token",
+    ),
+    "models.explain.cost_cache_pair": (
+        "numbers in the KV cache for each token; of an encoder-decoder, as many again for each token of the source",
+        "每个 token 的 KV 缓存元素数；编码器-解码器的每个源 token 也占同样多",
+    ),
     "models.explain.none": ("not given", "未指定"),
     "models.explain.yes": ("yes", "是"),
     "models.explain.no": ("no", "否"),
@@ -102,4 +121,24 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "输出投影与前馈层是否带偏置。",
     ),
     "models.explain.of_head_bias": ("Whether the head has a bias.", "输出头是否带偏置。"),
+    "models.explain.of_segments": (
+        "How many kinds of segments, such as question and answer, have a trained vector that is added to their tokens.",
+        "有多少种段（如问题与答案）各有一个训练出的向量，加到该段的 token 上。",
+    ),
+    "models.explain.of_head": (
+        "What comes out: the features of every position, logits of its token, or one vector a row.",
+        "输出什么：每个位置的特征、该位置 token 的 logits，或每行一个向量。",
+    ),
+    "models.explain.of_encoder_layers": (
+        "How many blocks read the source, each seeing all of it; layers are those that write the target.",
+        "读取源序列的块数，每块都能看到整个源序列；layers 是写出目标序列的块数。",
+    ),
+    "models.explain.of_source_context": (
+        "The most positions of a source; context is that of a target.",
+        "源序列最多的位置数；context 是目标序列的。",
+    ),
+    "models.explain.of_source_vocab": (
+        "How many token ids the source has, with an embedding of its own; not given, both sides share vocabulary and embedding.",
+        "源序列 token id 的个数，另有自己的嵌入；未指定时，两侧共用词表与嵌入。",
+    ),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 
 from clearhead.layers.cross_block import PostNormCrossBlock, SequentialCrossBlock
@@ -73,7 +74,7 @@ class EncoderDecoder(nn.Module):
             tap: sees the encoder's tensors, and `decoder.blocks.*.cross_attention.k` and `.v`.
         """
         features = self.encoder(source, real=real, tap=tap.within("encoder"))
-        visible: Mask = EVERYTHING if real is None else Allowed(Padding(real).matrix(source.device))
+        visible: Mask = EVERYTHING if real is None else Allowed(Padding(real.to(source.device, torch.bool)).matrix())
         memories = []
         for index, block in enumerate(self.decoder.blocks):
             assert isinstance(block, SequentialCrossBlock | PostNormCrossBlock)

@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from clearhead.messages import UserError, say
-from clearhead.models.choices import GELU, GELUTanh, LayerNorm, ReLU, RMSNorm, Rotary, SwiGLU
-from clearhead.models.config import DecoderConfig
+from clearhead.models.choices import (
+    GELU,
+    GEGLUTanh,
+    GELUTanh,
+    LayerNorm,
+    PostNorm,
+    Relative,
+    ReLU,
+    RMSNorm,
+    Rotary,
+    Sinusoidal,
+    SwiGLU,
+)
+from clearhead.models.config import DecoderConfig, StackConfig
+from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
 
-PRESETS: dict[str, DecoderConfig] = {
+PRESETS: dict[str, StackConfig] = {
     # The notes' own: ReLU, q/k/v without bias, a head of its own with bias, dropout 0.2.
     "course": DecoderConfig(
         vocab=65,
@@ -78,10 +91,70 @@ PRESETS: dict[str, DecoderConfig] = {
         positions=Rotary(theta=1e6),
         qk_norm=True,
     ),
+    # Vaswani et al. 2017, the base model: source and target share one vocabulary, and the head its weights.
+    "transformer": EncoderDecoderConfig(
+        vocab=37_000,
+        layers=6,
+        heads=8,
+        width=512,
+        context=512,
+        dropout=0.1,
+        activation=ReLU(),
+        block=PostNorm(),
+        positions=Sinusoidal(),
+        scale_embedding=True,
+        qkv_bias=True,
+        bias=True,
+    ),
+    # Devlin et al. 2019, the base model with its head of masked tokens; the pooled vector of pairs is not part of it.
+    "bert": EncoderConfig(
+        vocab=30_522,
+        layers=12,
+        heads=12,
+        width=768,
+        context=512,
+        dropout=0.1,
+        norm=LayerNorm(eps=1e-12),
+        block=PostNorm(),
+        segments=2,
+        embedding_norm=True,
+        qkv_bias=True,
+        bias=True,
+        head_bias=True,
+    ),
+    # Raffel et al. 2020 in version 1.1, the smallest: scores are not scaled; it was trained without dropout.
+    "t5": EncoderDecoderConfig(
+        vocab=32_128,
+        layers=8,
+        heads=6,
+        width=512,
+        head_width=64,
+        feedforward_width=1024,
+        context=512,
+        activation=GEGLUTanh(),
+        norm=RMSNorm(eps=1e-6),
+        positions=Relative(buckets=32, farthest=128),
+        attention_scale=1.0,
+        tied=False,
+    ),
+    # Lewis et al. 2020, the base model. The published tables of positions have two rows more, which no token uses.
+    "bart": EncoderDecoderConfig(
+        vocab=50_265,
+        layers=6,
+        heads=12,
+        width=768,
+        context=1024,
+        dropout=0.1,
+        block=PostNorm(),
+        embedding_norm=True,
+        qkv_bias=True,
+        bias=True,
+        head_bias=True,
+    ),
 }
 
 
-def preset(name: str) -> DecoderConfig:
+def preset(name: str) -> StackConfig:
     """The published configuration called `name`.
 
     Raises:
