@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from clearhead.layers import attention, cross_block, look
 from clearhead.layers.memory import CrossStore, Memory
 from clearhead.models import build as factory
-from clearhead.models import config_encoders, encoder, encoder_decoder, looks
+from clearhead.models import choices, encoder, encoder_decoder, looks
 from clearhead.ops.heads import split_heads
 from clearhead.ops.masks import EVERYTHING, Allowed, Causal, Mask
 from tests.equalities.registry import Fault, fault
@@ -27,12 +27,12 @@ def encoder_causal(patch: pytest.MonkeyPatch) -> None:
 
 @fault("pooling.padding", "the mean is taken over the padding too", "平均时把填充也算进去")
 def mean_over_padding(patch: pytest.MonkeyPatch) -> None:
-    patch.setitem(factory.POOLS, config_encoders.Mean, lambda x, real: x.mean(-2))
+    patch.setitem(factory.POOLS, choices.Mean, lambda x, real: x.mean(-2))
 
 
 @fault("pooling.first-place", "place 0 taken for the first token", "把第 0 个位置当作第一个词元")
 def first_place(patch: pytest.MonkeyPatch) -> None:
-    patch.setitem(factory.POOLS, config_encoders.First, lambda x, real: x[:, 0])
+    patch.setitem(factory.POOLS, choices.First, lambda x, real: x[:, 0])
 
 
 @fault("shape.squeezed", "axes of size one are squeezed away", "长度为一的轴被挤掉")

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from clearhead.models import choices as c
-from clearhead.models.config_encoders import Pooled
+from clearhead.models.choices import Pooled
 from clearhead.models.encoder import Encoder
 from tests.equalities import faults as f
 from tests.equalities import faults_blockwise as b

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from clearhead.models import choices as c
-from clearhead.models import config_encoders as e
 from clearhead.models.build import build
 from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
 from clearhead.models.encoder import Encoder
@@ -32,14 +31,14 @@ FUSED, AROUND, POST, RMS, BIASES = (
 )
 RELATIVE = c.Relative(buckets=8, farthest=9)
 
-ENCODER = EncoderConfig(vocab=V, head=e.Features(), **SHARED)
+ENCODER = EncoderConfig(vocab=V, head=c.Features(), **SHARED)
 ENCODER_CHANGES: dict[str, dict[str, Any]] = {
-    "learned": {"head": e.MaskedToken()},
+    "learned": {"head": c.MaskedToken()},
     "learned, fused, MHA": {"kernel": FUSED, "kv_heads": 4, "activation": c.ReLU()},
     "learned, blockwise, MQA": {"kernel": c.Blockwise(3), "kv_heads": 1, "segments": SEGMENTS},
     "BERT": {
         "kernel": FUSED, "block": POST, "kv_heads": 4, "segments": SEGMENTS, "embedding_norm": True, "head_bias": True,
-        "head": e.MaskedToken(), **BIASES,
+        "head": c.MaskedToken(), **BIASES,
     },
     "sinusoidal, fused, around": {"positions": c.Sinusoidal(), "kernel": FUSED, "block": AROUND, "kv_heads": 1},
     "sinusoidal, blockwise, post-norm": {"positions": c.Sinusoidal(halves=True), "kernel": c.Blockwise(4), "block": POST},
@@ -51,7 +50,7 @@ ENCODER_CHANGES: dict[str, dict[str, Any]] = {
     "ALiBi, fused": {"positions": c.ALiBi(), "kernel": FUSED, "norm": RMS},
     "ALiBi, blockwise, parallel": {"positions": c.ALiBi(), "kernel": c.Blockwise(1), "block": c.Parallel(), "kv_heads": 4},
     "relative": {"positions": RELATIVE, "norm": RMS, "activation": c.GEGLU(), "attention_scale": 1.0},
-    "relative, fused, MHA": {"positions": RELATIVE, "kernel": FUSED, "kv_heads": 4, "head": e.MaskedToken(), "tied": False},
+    "relative, fused, MHA": {"positions": RELATIVE, "kernel": FUSED, "kv_heads": 4, "head": c.MaskedToken(), "tied": False},
     "relative, blockwise, around": {"positions": RELATIVE, "kernel": c.Blockwise(2), "block": AROUND, "kv_heads": 1},
     "no positions": {"positions": c.NoPositions(), "kv_heads": 4, "scale_embedding": True},
     "no positions, fused, post-norm": {"positions": c.NoPositions(), "kernel": FUSED, "block": POST, "kv_heads": 1},
@@ -62,10 +61,10 @@ ENCODER_CHANGES: dict[str, dict[str, Any]] = {
     "soft-cap, blockwise": {"positions": c.ALiBi(), "softcap": 4.0, "kernel": c.Blockwise(4), "kv_heads": 1},
     "sinks": {"positions": c.Rotary(), "sinks": True, "kernel": c.Auto(), "kv_heads": 1},
     "sinks, blockwise": {"positions": RELATIVE, "sinks": True, "kernel": c.Blockwise(3), "kv_heads": 4},
-    "first": {"head": e.Pooled(), "kernel": FUSED, "positions": c.Rotary()},
-    "first, dense": {"head": e.Pooled(e.First(), dense=True), "block": POST, "segments": SEGMENTS, **BIASES},
-    "mean": {"head": e.Pooled(e.Mean()), "kernel": c.Blockwise(4), "positions": RELATIVE},
-    "max, dense": {"head": e.Pooled(e.Max(), dense=True), "positions": c.NoPositions()},
+    "first": {"head": c.Pooled(), "kernel": FUSED, "positions": c.Rotary()},
+    "first, dense": {"head": c.Pooled(c.First(), dense=True), "block": POST, "segments": SEGMENTS, **BIASES},
+    "mean": {"head": c.Pooled(c.Mean()), "kernel": c.Blockwise(4), "positions": RELATIVE},
+    "max, dense": {"head": c.Pooled(c.Max(), dense=True), "positions": c.NoPositions()},
 }  # fmt: skip
 ENCODERS: dict[str, EncoderConfig] = {name: replace(ENCODER, **changes) for name, changes in ENCODER_CHANGES.items()}
 

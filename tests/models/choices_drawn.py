@@ -7,7 +7,6 @@ from typing import Any
 from hypothesis import strategies as st
 
 from clearhead.models import choices as kinds
-from clearhead.models import config_encoders as parts
 from clearhead.models.config import DecoderConfig, Sight, StackConfig
 from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
 
@@ -42,9 +41,9 @@ WINDOWS = st.builds(Sight, window=st.none() | SIZE)
 
 
 SWITCHES = ("qk_norm", "scale_embedding", "embedding_norm", "tied", "qkv_bias", "bias", "head_bias")
-POOLINGS = st.sampled_from([parts.First(), parts.Mean(), parts.Max()])
-HEADS = st.sampled_from([parts.Features(), parts.MaskedToken()]) | st.builds(
-    parts.Pooled, pooling=POOLINGS, dense=st.booleans()
+POOLINGS = st.sampled_from([kinds.First(), kinds.Mean(), kinds.Max()])
+HEADS = st.sampled_from([kinds.Features(), kinds.MaskedToken()]) | st.builds(
+    kinds.Pooled, pooling=POOLINGS, dense=st.booleans()
 )
 
 

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 
 from clearhead.messages import UserError
 from clearhead.models import choices as kinds
-from clearhead.models import config_encoders
 from clearhead.models.codec import KINDS, from_plain, to_plain
 from clearhead.models.config import DecoderConfig, ModelConfig, Sight, StackConfig
 from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
@@ -183,12 +182,12 @@ def test_every_choice_can_be_named_and_is_drawn() -> None:
     source = Path(choices_drawn.__file__).read_text(encoding="utf-8")
     leaves = {
         f"{called}.{name}"
-        for called, module in (("kinds", kinds), ("parts", config_encoders))
+        for called, module in (("kinds", kinds),)
         for name, kind in vars(module).items()
         if is_dataclass(kind) and issubclass(kind, kinds.Choice) and (called == "kinds" or name not in vars(kinds))
     }
     assert {leaf.partition(".")[2] for leaf in leaves} <= set(KINDS)
-    assert {"kinds.GELU", "parts.Max"} <= leaves
+    assert {"kinds.GELU", "kinds.Max"} <= leaves
     assert {leaf for leaf in leaves if re.search(rf"\b{leaf}\b", source)} == leaves
 
 

@@ -17,7 +17,6 @@ from clearhead.generation.stores import GrowingStore
 from clearhead.layers.cross_block import PostNormCrossBlock, SequentialCrossBlock
 from clearhead.layers.segments import SegmentEmbedding
 from clearhead.models import choices as kinds
-from clearhead.models import config_encoders as parts
 from clearhead.models.build import build
 from clearhead.models.config import DecoderConfig, ModelConfig, StackConfig
 from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
@@ -31,14 +30,14 @@ ENCODER = EncoderConfig(vocab=19, layers=3, heads=4, width=12, context=7)
 PAIR = EncoderDecoderConfig(
     vocab=19, layers=3, encoder_layers=2, heads=4, width=12, feedforward_width=17, context=7, source_context=5
 )
-HEADS = [parts.MaskedToken(), parts.Features(), parts.Pooled(), parts.Pooled(parts.Mean(), dense=True)]
+HEADS = [kinds.MaskedToken(), kinds.Features(), kinds.Pooled(), kinds.Pooled(kinds.Mean(), dense=True)]
 BIASED = {"bias": True, "qkv_bias": True, "head_bias": True}
 ENCODERS = {
     "base": ENCODER,
     "untied": replace(ENCODER, tied=False, head_bias=True),
-    "untied, features": replace(ENCODER, tied=False, head_bias=True, head=parts.Features()),
-    "pooled": replace(ENCODER, head=parts.Pooled(parts.Max())),
-    "pooled, dense": replace(ENCODER, head=parts.Pooled(dense=True)),
+    "untied, features": replace(ENCODER, tied=False, head_bias=True, head=kinds.Features()),
+    "pooled": replace(ENCODER, head=kinds.Pooled(kinds.Max())),
+    "pooled, dense": replace(ENCODER, head=kinds.Pooled(dense=True)),
     "BERT": replace(ENCODER, block=kinds.PostNorm(), embedding_norm=True, segments=2, **BIASED),
     "T5": replace(ENCODER, positions=kinds.Relative(buckets=8), norm=kinds.RMSNorm(), activation=kinds.GEGLUTanh()),
     "grouped": replace(ENCODER, kv_heads=2, head_width=5, qk_norm=True, segments=3),
@@ -134,7 +133,7 @@ def measured_flops(config: StackConfig, *lengths: int, batch: int) -> int:
 @pytest.mark.parametrize("config", ENCODERS.values(), ids=ENCODERS)
 def test_flops_of_an_encoder_are_what_pytorch_counts(config: EncoderConfig) -> None:
     """A pooled head's dense layer runs once a row, and is said not to be counted."""
-    a_row = 2 * config.width**2 if config.head == parts.Pooled(dense=True) else 0
+    a_row = 2 * config.width**2 if config.head == kinds.Pooled(dense=True) else 0
     for batch, length in ((2, config.context), (3, 5)):
         of_tokens = batch * length * sum(flops_per_token(config, length).values())
         assert measured_flops(config, length, batch=batch) == of_tokens + batch * a_row
@@ -173,12 +172,12 @@ KEPT: dict[str, StackConfig] = {
     "masked, ReLU": replace(DEEP, activation=kinds.ReLU()),
     "masked, ReLU squared": replace(DEEP, activation=kinds.ReLUSquared()),
     "masked, gated": replace(DEEP, activation=kinds.GEGLUTanh(), norm=kinds.RMSNorm()),
-    "features": replace(DEEP, head=parts.Features()),
-    "features, post-norm": replace(DEEP, head=parts.Features(), block=kinds.PostNorm()),
-    "first": replace(DEEP, head=parts.Pooled()),
-    "mean, dense": replace(DEEP, head=parts.Pooled(parts.Mean(), dense=True)),
-    "max": replace(DEEP, head=parts.Pooled(parts.Max()), norm=kinds.RMSNorm()),
-    "max, dense": replace(DEEP, head=parts.Pooled(parts.Max(), dense=True)),
+    "features": replace(DEEP, head=kinds.Features()),
+    "features, post-norm": replace(DEEP, head=kinds.Features(), block=kinds.PostNorm()),
+    "first": replace(DEEP, head=kinds.Pooled()),
+    "mean, dense": replace(DEEP, head=kinds.Pooled(kinds.Mean(), dense=True)),
+    "max": replace(DEEP, head=kinds.Pooled(kinds.Max()), norm=kinds.RMSNorm()),
+    "max, dense": replace(DEEP, head=kinds.Pooled(kinds.Max(), dense=True)),
     "grouped, normed": replace(DEEP, kv_heads=2, qk_norm=True, norm=kinds.RMSNorm()),
     "rotary": replace(DEEP, positions=kinds.Rotary()),
     "rotary, normed": replace(DEEP, positions=kinds.Rotary(), qk_norm=True),

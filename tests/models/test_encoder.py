@@ -14,7 +14,8 @@ from clearhead.layers import Look
 from clearhead.messages import UserError
 from clearhead.models import choices as kinds
 from clearhead.models.build import build
-from clearhead.models.config_encoders import EncoderConfig, Features, First, MaskedToken, Max, Mean, Pooled
+from clearhead.models.choices import Features, First, MaskedToken, Max, Mean, Pooled
+from clearhead.models.config_encoders import EncoderConfig
 from clearhead.models.encoder import Encoder
 from clearhead.ops import Documents, Padding
 from clearhead.tracing import Recorder

@@ -7,9 +7,9 @@ from dataclasses import fields, replace
 import pytest
 
 from clearhead.messages.table import MESSAGES
-from clearhead.models.choices import SwiGLU
+from clearhead.models.choices import Mean, Pooled, SwiGLU
 from clearhead.models.config import DecoderConfig, StackConfig
-from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig, Mean, Pooled
+from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
 from clearhead.models.cost import cache_elements, flops_per_token, parameters
 from clearhead.models.explain import explain
 from clearhead.models.presets import PRESETS

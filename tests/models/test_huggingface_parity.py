@@ -15,7 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from clearhead.models import choices as kinds
-from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig, First, MaskedToken, Pooled
+from clearhead.models.choices import First, MaskedToken, Pooled
+from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
 from clearhead.ops import sinusoids_in_halves
 from clearhead.tracing import Recorder
 from tests.oracles import hf_weights as tables

@@ -18,6 +18,7 @@ from clearhead.models.choices import (
     GEGLUTanh,
     LayerNorm,
     Learned,
+    MaskedToken,
     PostNorm,
     PreNorm,
     Relative,
@@ -26,7 +27,7 @@ from clearhead.models.choices import (
     Sinusoidal,
 )
 from clearhead.models.config import DecoderConfig, StackConfig
-from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig, MaskedToken
+from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
 from clearhead.models.cost import parameters
 from clearhead.models.presets import PRESETS, preset
 

@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from clearhead.layers import LayerNorm, Look
 from clearhead.models import choices as kinds
 from clearhead.models.build import build
-from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig, Features
+from clearhead.models.choices import Features
+from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
 from clearhead.models.encoder import Encoder
 from clearhead.models.encoder_decoder import EncoderDecoder
 from tests.oracles.compare import assert_finite, assert_within

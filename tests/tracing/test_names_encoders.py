@@ -9,15 +9,8 @@ from torch import Tensor
 from clearhead.generation.stores import GrowingStore
 from clearhead.models import choices as kinds
 from clearhead.models.build import build
-from clearhead.models.config_encoders import (
-    EncoderConfig,
-    EncoderDecoderConfig,
-    EncoderHead,
-    Features,
-    MaskedToken,
-    Mean,
-    Pooled,
-)
+from clearhead.models.choices import EncoderHead, Features, MaskedToken, Mean, Pooled
+from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
 from clearhead.tracing import NAMES, Recorder, axes_of
 from clearhead.tracing import names as names_module
 from tests.tracing.test_names import check_axes

@@ -20,7 +20,7 @@ from clearhead.layers.norm import LayerNorm, OffsetRMSNorm, RMSNorm
 from clearhead.layers.positions import LearnedPositions, NoPositions, SinusoidalPositions
 from clearhead.layers.segments import NoSegments, SegmentEmbedding
 from clearhead.layers.sinks import SinkAttention
-from clearhead.models import choices, config_encoders
+from clearhead.models import choices
 from clearhead.models.choices import Choice
 from clearhead.models.config import DecoderConfig, ModelConfig, StackConfig
 from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
@@ -54,9 +54,9 @@ ACTIVATIONS: dict[type[Choice], Callable[[Tensor], Tensor]] = {
 
 
 POOLS: dict[type[Choice], Pool] = {
-    config_encoders.First: pool_first,
-    config_encoders.Mean: pool_mean,
-    config_encoders.Max: pool_max,
+    choices.First: pool_first,
+    choices.Mean: pool_mean,
+    choices.Max: pool_max,
 }
 
 
@@ -150,10 +150,10 @@ def _vocabulary_head(config: StackConfig, embedding: TokenEmbedding) -> nn.Linea
 
 def _encoder_head(config: EncoderConfig, embedding: TokenEmbedding) -> nn.Module:
     match config.head:
-        case config_encoders.MaskedToken():
+        case choices.MaskedToken():
             activation, norm = ACTIVATIONS[type(config.activation)], _norm(config, config.width)
             return MaskedTokenHead(config.width, activation, norm, _vocabulary_head(config, embedding))
-        case config_encoders.Pooled(pooling=pooling, dense=dense):
+        case choices.Pooled(pooling=pooling, dense=dense):
             return PoolingHead(POOLS[type(pooling)], nn.Linear(config.width, config.width) if dense else None)
     return FeaturesHead()
 

@@ -34,6 +34,9 @@ __all__ = [
     "Block",
     "Blockwise",
     "Choice",
+    "EncoderHead",
+    "Features",
+    "First",
     "Fused",
     "GEGLUTanh",
     "GELUTanh",
@@ -43,9 +46,14 @@ __all__ = [
     "Learned",
     "Linear",
     "Llama3",
+    "MaskedToken",
+    "Max",
+    "Mean",
     "NoPositions",
     "Norm",
     "Parallel",
+    "Pooled",
+    "Pooling",
     "Positions",
     "PostNorm",
     "PreNorm",
@@ -205,3 +213,49 @@ class Parallel(Block):
     """
 
     shared: bool = False
+
+
+class Pooling(Choice):
+    """How the features of a row become one vector."""
+
+
+@dataclass(frozen=True)
+class First(Pooling):
+    """Those of the first real token: BERT's [CLS]."""
+
+
+@dataclass(frozen=True)
+class Mean(Pooling):
+    """Their mean over the real tokens: sentence embeddings."""
+
+
+@dataclass(frozen=True)
+class Max(Pooling):
+    """Their maximum over the real tokens."""
+
+
+class EncoderHead(Choice):
+    """What is made of an encoder's features."""
+
+
+@dataclass(frozen=True)
+class Features(EncoderHead):
+    """Nothing: the features of every position come out."""
+
+
+@dataclass(frozen=True)
+class MaskedToken(EncoderHead):
+    """Logits of the token at every position: a layer with activation and norm, then the vocabulary. BERT's."""
+
+
+@dataclass(frozen=True)
+class Pooled(EncoderHead):
+    """One vector a row.
+
+    Args:
+        pooling: how it is taken from the features.
+        dense: whether a trained layer and tanh follow, as in BERT.
+    """
+
+    pooling: Pooling = First()
+    dense: bool = False

@@ -5,55 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from clearhead.models.checked import Choice
-from clearhead.models.choices import Parallel
+from clearhead.models.choices import EncoderHead, Features, MaskedToken, Parallel
 from clearhead.models.config import DecoderConfig, StackConfig
-
-
-class Pooling(Choice):
-    """How the features of a row become one vector."""
-
-
-@dataclass(frozen=True)
-class First(Pooling):
-    """Those of the first real token: BERT's [CLS]."""
-
-
-@dataclass(frozen=True)
-class Mean(Pooling):
-    """Their mean over the real tokens: sentence embeddings."""
-
-
-@dataclass(frozen=True)
-class Max(Pooling):
-    """Their maximum over the real tokens."""
-
-
-class EncoderHead(Choice):
-    """What is made of an encoder's features."""
-
-
-@dataclass(frozen=True)
-class Features(EncoderHead):
-    """Nothing: the features of every position come out."""
-
-
-@dataclass(frozen=True)
-class MaskedToken(EncoderHead):
-    """Logits of the token at every position: a layer with activation and norm, then the vocabulary. BERT's."""
-
-
-@dataclass(frozen=True)
-class Pooled(EncoderHead):
-    """One vector a row.
-
-    Args:
-        pooling: how it is taken from the features.
-        dense: whether a trained layer and tanh follow, as in BERT.
-    """
-
-    pooling: Pooling = First()
-    dense: bool = False
 
 
 @dataclass(frozen=True)

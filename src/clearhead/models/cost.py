@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from clearhead.models import choices
+from clearhead.models.choices import MaskedToken, Pooled
 from clearhead.models.config import DecoderConfig, ModelConfig, StackConfig
-from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig, MaskedToken, Pooled
+from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
 from clearhead.models.cost_kept import each_norm, kept, qkv_width
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from clearhead.models import choices
+from clearhead.models.choices import MaskedToken, Max, Pooled
 from clearhead.models.config import DecoderConfig, ModelConfig, StackConfig
-from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig, MaskedToken, Max, Pooled
+from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
 
 
 def kept(config: ModelConfig) -> int:
