@@ -1,0 +1,128 @@
+"""Pairs on the command line: train, go on, answer, check; and what a user may get wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from clearhead.formats.run import read_run
+from clearhead.formats.weights import read_tensors
+from clearhead.models.config_encoders import EncoderDecoderConfig
+from clearhead.training.plan import new_plan
+from clearhead.training.run import Training
+from tests.cli.runs import Clearhead
+
+SIZES = ("--model.layers", 1, "--model.width", 8, "--model.heads", 2, "--batch", 4)
+LINES = [f"word {n}\t{n} 词" for n in range(40)]
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> Path:
+    path = tmp_path / "pairs.tsv"
+    path.write_text("\n".join(LINES) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("named", [("--model", "EncoderDecoder"), ("--model=EncoderDecoder",), ("--model", "EncoderDecoderConfig")])  # fmt: skip
+def test_the_kind_is_named_by_its_class(
+    clearhead: Clearhead, pairs: Path, tmp_path: Path, named: tuple[str, ...]
+) -> None:
+    out = tmp_path / "run"
+    said = clearhead("train", pairs, *named, "--out", out, *SIZES, "--steps", 3)
+    assert said.status == 0, said.err
+    assert "Of 4 pairs" in said.out
+    model = read_run(out).model
+    assert isinstance(model, EncoderDecoderConfig)
+    # The longest source is "word 39", the longest target "39 词"; each has a mark.
+    assert (model.encoder.context, model.context, model.layers, model.encoder.layers) == (8, 5, 1, 1)
+    written = [json.loads(line) for line in (out / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert 0 <= written[-1]["exact_match"] <= 1
+
+
+def test_a_run_is_gone_on_with_to_the_bit(clearhead: Clearhead, pairs: Path, tmp_path: Path) -> None:
+    model = EncoderDecoderConfig(layers=1, heads=2, width=8, context=9, dropout=0.3)
+    for name, stop in (("whole", None), ("parts", 3)):
+        given = {"steps": 6, "batch": 7}
+        plan = new_plan(tmp_path / name, [str(pairs)], given, model=model, device=torch.device("cpu"))
+        objective = plan.data.objective(plan.run.model, batch=7, seed=0)
+        training = Training(plan.run, plan.settings, objective, torch.device("cpu"))
+        for _ in training.events(stop=lambda training=training, stop=stop: training.step == stop):
+            pass
+        training.save_if_new()
+    assert read_run(tmp_path / "parts").latest().step == 3
+    torch.manual_seed(99)
+    assert clearhead("train", "--out", tmp_path / "parts", "--resume").status == 0
+    one, other = (
+        read_tensors(read_run(tmp_path / name).latest().path / "model.safetensors") for name in ("whole", "parts")
+    )
+    assert read_run(tmp_path / "parts").latest().step == 6
+    assert all(one[name].equal(other[name]) for name in one)
+
+
+def test_answers_and_checks(clearhead: Clearhead, pairs: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    trained = clearhead("train", pairs, "--model", "EncoderDecoder", "--out", out, *SIZES, "--steps", 3)
+    assert "generate" in trained.out
+    assert " -p " in trained.out
+    said = clearhead("generate", out, "-p", "word 3", "--json")
+    assert said.status == 0
+    answer = json.loads(said.out)
+    assert len(answer["ids"]) <= 5
+    assert clearhead("generate", out, "-p", "word 3").out.rstrip("\n") == answer["text"].rstrip("\n")
+    assert "-p" in clearhead("generate", out).mistake
+    assert "8" in clearhead("generate", out, "-p", "word word word").mistake
+    checked = clearhead("check", out, "--json")
+    assert checked.status == 0
+    assert {"mask.ignored", "cross.source-lost"} <= {each["id"] for each in json.loads(checked.out)["checks"]}
+    assert clearhead("info", out).status == 0
+
+
+@pytest.mark.parametrize(
+    ("lines", "named"),
+    [
+        (["a\tb", "no tab here"], "ine 2 of"),
+        (["a\tb", "c\td\te"], "3 columns"),
+        (["a\tb", "\td"], "no source"),
+        (["a\tb", "c\t"], "no target"),
+        (["a\tb"], "one pair"),
+        ([""], "no pairs"),
+        (["a\tb", "a\tc"], "two different sources"),
+    ],
+)
+def test_a_bad_line_is_named_and_nothing_is_left(
+    clearhead: Clearhead, tmp_path: Path, lines: list[str], named: str
+) -> None:
+    path = tmp_path / "bad.tsv"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    assert named in clearhead("train", path, "--model", "EncoderDecoder", "--out", tmp_path / "run").mistake
+    assert not (tmp_path / "run").exists()
+
+
+def test_other_mistakes(clearhead: Clearhead, pairs: Path, tmp_path: Path) -> None:
+    out = ("--out", tmp_path / "run")
+    kind = ("--model", "EncoderDecoder")
+    assert "pairs" in clearhead("train", *kind, *out).mistake
+    assert "EncoderConfig" in clearhead("train", pairs, "--model", "Encoder", *out).mistake
+    assert "EncoderDecoderConfig" in clearhead("train", pairs, "--model", "Foo", *out).mistake
+    assert "source" in clearhead("train", pairs, *kind, "--model.source_context", 7, *out).mistake
+    assert "source_vocab" in clearhead("train", pairs, *kind, "--model.source_vocab", 7, *out).mistake
+    assert "Parallel" in clearhead("train", pairs, *kind, "--model.block", "Parallel", *out).mistake
+    assert not (tmp_path / "run").exists()
+    assert clearhead("train", pairs, *kind, *out, *SIZES, "--steps", 1).status == 0
+    assert "layers" in clearhead("train", *out, "--resume", *kind, "--model.layers", 2).mistake
+    assert "DecoderConfig" in clearhead("train", *out, "--resume", "--model", "Decoder").mistake
+    pairs.write_text("\n".join(LINES[1:]), encoding="utf-8")
+    assert "sha256" in clearhead("train", *out, "--resume", "--steps", 2).mistake
+
+
+def test_bytes_and_other_encodings(clearhead: Clearhead, tmp_path: Path) -> None:
+    path = tmp_path / "gb.tsv"
+    lines = [f"第{n}天，小猫看见了几只鸟？\t它看见了{n % 5}只鸟，高兴地回家了。" for n in range(40)]
+    path.write_bytes("\n".join(lines).encode("gb18030"))
+    said = clearhead("train", path, "--model", "EncoderDecoder", "--tokenizer", "byte", "--out", tmp_path / "run", *SIZES, "--steps", 1)  # fmt: skip
+    assert said.status == 0, said.err
+    assert "gb18030" in said.err.lower()
+    assert read_run(tmp_path / "run").tokenizer.size == 258
