@@ -92,7 +92,7 @@ def test_a_wrong_value_of_train(clearhead: Clearhead, text: Path, tmp_path: Path
         ("--max-tokens 1.5", "int"),
         ("--temperature -1", "temperature = -1"),
         ("--temperature x", "float"),
-        ("--top-k 0", "top_k = 0"),
+        ("--top-k -1", "top_k = -1"),
         ("--seed x", "int"),
         ("--dtype int8", "float16"),
         ("--device cuda:99", "no device cuda:99"),

@@ -16,7 +16,6 @@ from torch import Tensor, nn
 from clearhead.layers import LayerNorm, Look
 from clearhead.models import choices as kinds
 from clearhead.models.build import build
-from clearhead.models.choices import Features
 from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
 from clearhead.models.encoder import Encoder
 from clearhead.models.encoder_decoder import EncoderDecoder
@@ -113,7 +112,9 @@ def encoder_pair(activation: str, *, pre: bool) -> tuple[Encoder, nn.Transformer
     norm = nn.LayerNorm(D, dtype=torch.float64) if pre else None
     theirs = filled(nn.TransformerEncoder(layer, READS, norm=norm, enable_nested_tensor=False))
     block = kinds.PreNorm() if pre else kinds.PostNorm()
-    config = EncoderConfig(layers=READS, head=Features(), block=block, activation=ACTIVATIONS[activation], **SIZES)
+    config = EncoderConfig(
+        layers=READS, head=kinds.Features(), block=block, activation=ACTIVATIONS[activation], **SIZES
+    )
     return build(config).double(), theirs, spelled({**ENCODER, **(LAST_NORM if pre else {})}, READS)
 
 
