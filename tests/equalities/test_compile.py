@@ -18,6 +18,7 @@ from clearhead.tracing import Recorder
 from tests.equalities import faults_use as h
 from tests.equalities.registry import claim, close
 from tests.equalities.variants import VARIANTS, T, ids_of, model_of
+from tests.equalities.variants_encoders import pair_of, sides, source_of, target_of
 
 PREFILL = 5
 # Each kind of position with each kernel; the rest differ in parts that do not know of stores.
@@ -83,6 +84,27 @@ def test_compiled_decoding(variant: str) -> None:
             close(step(ids[:, t : t + 1], store=store), whole[:, t : t + 1])
             compiled.append(counter.frame_count)
     assert compiled == [1] + [2] * (T - PREFILL - 1)
+
+
+@claim(
+    "The same for a decoder that asks a memory, with the memory beside its cache",
+    "查询记忆的解码器（记忆与缓存并列）亦然",
+    over=["learned", "original", "T5", "rotary, fused", "ALiBi"],
+    faults={h.graph_break: "learned"},
+)
+@torch.no_grad()
+def test_compiled_decoding_beside_a_memory(variant: str) -> None:
+    model, source, target = pair_of(variant), source_of(variant), target_of()
+    real, _ = next(sides(source.shape[1]))
+    whole, memory = model(source, target, source_real=real), model.remember(source, real=real)
+    with one_graph():
+        counter = CompileCounter()
+        compiled = torch.compile(model.decoder, fullgraph=True, backend=counter)
+        store = memory.beside(FixedStore(model.decoder))
+        model.decoder(target[:, :PREFILL], store=store)
+        for t in range(PREFILL, T):
+            close(compiled(target[:, t : t + 1], store=store), whole[:, t : t + 1])
+        assert counter.frame_count <= 2
 
 
 @pytest.mark.slow

@@ -44,5 +44,5 @@ class SegmentEmbedding(nn.Module):
         Raises:
             IndexError: if a number is below 0 or not below the count of segments (on the CPU).
         """
-        chosen = self.table[:1] if segments is None else F.embedding(segments, self.table)
+        chosen = self.table[0].expand_as(x) if segments is None else F.embedding(segments, self.table)
         return x + tap("segments", chosen)
