@@ -17,6 +17,7 @@ from clearhead.layers.memory import CrossStore, Memory
 from clearhead.models.build import build
 from clearhead.models.choices import Fused, Kernel, PostNorm, Relative, Rotary, Visible
 from clearhead.models.config_encoders import EncoderDecoderConfig
+from clearhead.models.encoder import Encoder
 from clearhead.models.encoder_decoder import EncoderDecoder
 from clearhead.ops.masks import EVERYTHING, Allowed
 from tests.oracles import faulty_attention as faulty
@@ -127,3 +128,63 @@ def test_a_kernel_that_differs_is_named(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(MultiHeadAttention, "across", across)
     assert faults(found()) == {"kernel.differs"}
+
+
+def test_cross_attention_that_is_causal_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Query t asks no more of the source than its first t + 1 positions; the encoder does not mix them."""
+    right = MultiHeadAttention.across
+
+    def across(self: MultiHeadAttention, x: Tensor, memory: Memory, **tap: object) -> Tensor:
+        triangle = torch.ones(x.shape[1], memory.k.shape[2], dtype=torch.bool).tril()
+        return right(self, x, memory._replace(visible=Allowed(triangle)), **tap)
+
+    monkeypatch.setattr(MultiHeadAttention, "across", across)
+    model = build(CONFIG, seed=0)
+    for block in model.encoder.blocks:
+        block.attention.attend = faulty.SelfOnly()
+    assert "cross.source-lost" in faults(found(model))
+
+
+def test_an_encoder_that_reads_padding_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cross-attention leaves the padding out, but every feature has been mixed with it."""
+    right = Encoder.forward
+    monkeypatch.setattr(Encoder, "forward", lambda self, ids, *, real, tap: right(self, ids, tap=tap))
+    assert faults(found()) == {"mask.ignored"}
+
+
+def test_a_branch_that_adds_nothing_has_lost_the_source() -> None:
+    model = build(CONFIG, seed=0)
+    for block in model.decoder.blocks:
+        torch.nn.init.zeros_(block.cross_attention.output.weight)
+    assert faults(found(model)) == {"cross.source-lost"}
+
+
+def test_a_cache_that_loses_its_oldest_token_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    layer = type(GrowingStore(build(CONFIG, seed=0).decoder).layer(0))
+    right = layer.append
+
+    def append(self: object, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        k, v = right(self, k, v)  # type: ignore[arg-type]
+        return torch.cat([0 * k[:, :, :1], k[:, :, 1:]], dim=2), torch.cat([0 * v[:, :, :1], v[:, :, 1:]], dim=2)
+
+    monkeypatch.setattr(layer, "append", append)
+    assert faults(found()) == {"cache.mismatch"}
+
+
+def test_another_kernel_in_one_part_alone_is_named() -> None:
+    """In the encoder, in the decoder's own attention, in its cross-attention."""
+    for part in ("encoder", "own", "cross"):
+        model = build(CONFIG, seed=0)
+        blocks = (model.encoder if part == "encoder" else model.decoder).blocks
+        attention = blocks[-1].cross_attention if part == "cross" else blocks[-1].attention
+        attention.attend = faulty.ScaledByLength()
+        assert "kernel.differs" in faults(found(model)), part
+
+
+def test_every_seed_finds_the_same_and_the_numbers_stand_in_the_evidence() -> None:
+    model = build(CONFIG, seed=0)
+    first, again, other = (check_encoder_decoder(model, CONFIG, seed=seed) for seed in (3, 3, -4))
+    assert first == again != other
+    assert faults(other) == set()
+    assert all("e-" in finding.evidence or "e+" in finding.evidence for finding in first)
+    assert all("\n" not in finding.evidence for finding in first)

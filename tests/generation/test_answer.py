@@ -10,6 +10,10 @@ import torch
 
 from clearhead.formats.load import Loaded
 from clearhead.generation.generate import generate, stream
+from clearhead.generation.loop import Step
+from clearhead.generation.sampling import SamplingSettings, probabilities
+from clearhead.generation.stores import GrowingStore
+from clearhead.layers.store import Places
 from clearhead.messages import UserError
 from clearhead.models.build import build
 from clearhead.models.config_encoders import EncoderDecoderConfig
@@ -100,6 +104,63 @@ def test_a_source_that_is_not_read_is_found(loaded: Loaded, monkeypatch: pytest.
     kept = loaded.model.remember(torch.tensor([[*TOKENIZER.encode("one"), MARKS.end]]))
     monkeypatch.setattr(EncoderDecoder, "remember", lambda self, source, **more: kept)
     assert generate(loaded, "three", temperature=0).text != "eerht"
+
+
+def read_anew(loaded: Loaded, word: str, settings: SamplingSettings, seed: int) -> list[int]:
+    """The plainest loop: for each token, source and answer are read from their beginnings."""
+    source, written = torch.tensor([[*TOKENIZER.encode(word), MARKS.end]]), [MARKS.begin]
+    generator = torch.Generator().manual_seed(seed)
+    while written[-1] != MARKS.end and len(written) <= CONFIG.context:
+        with torch.no_grad():
+            logits = loaded.model(source, torch.tensor([written]))[0, -1]
+        written.append(int(torch.multinomial(probabilities(logits, settings), 1, generator=generator)))
+    return written[1:]
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0, 5.0])
+@pytest.mark.parametrize("word", ["one", "two", "猫", "unknown"])
+def test_an_answer_with_a_cache_is_the_answer_read_anew(loaded: Loaded, word: str, temperature: float) -> None:
+    for seed in range(5):
+        settings = SamplingSettings(temperature=temperature)
+        made = generate(loaded, word, temperature=temperature, seed=seed)
+        assert made.ids == read_anew(loaded, word, settings, seed)
+        assert MARKS.end not in made.ids[:-1]
+        assert made.text == TOKENIZER.decode(made.ids)
+
+
+def test_a_store_that_loses_its_place_is_found(loaded: Loaded, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted fault: every token of the answer stands where the first does."""
+    right = GrowingStore.places
+
+    def places(store: GrowingStore, length: int, real: torch.Tensor | None, device: torch.device) -> Places:
+        found = right(store, length, real, device)
+        return found._replace(queries=range(length), keys=range(length - len(found.keys), length))
+
+    monkeypatch.setattr(GrowingStore, "places", places)
+    greedy = SamplingSettings(temperature=0)
+    assert generate(loaded, "three", temperature=0).ids != read_anew(loaded, "three", greedy, 0)
+
+
+def test_answers_draw_nothing_from_the_process(loaded: Loaded) -> None:
+    before = torch.get_rng_state()
+    first = generate(loaded, "one", temperature=3.0, seed=4)
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.manual_seed(77)
+    assert generate(loaded, "one", temperature=3.0, seed=4) == first
+    assert generate(loaded, "one", temperature=0, seed=1) == generate(loaded, "one", temperature=0, seed=2)
+
+
+def test_a_mark_within_an_answer_is_no_text(loaded: Loaded, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At high temperatures a begin mark may be drawn, between two bytes of a character too."""
+    cat = TOKENIZER.encode("猫")
+    written = [cat[0], MARKS.begin, *cat[1:], MARKS.end, cat[0]]
+    monkeypatch.setattr(
+        "clearhead.generation.generate.decode", lambda *_args, **_more: (Step(id, -1.0) for id in written)
+    )
+    made = generate(loaded, "one")
+    assert (made.text, made.ids, made.logprobs) == ("猫", written[:-1], [-1.0] * 5)
+    cut = generate(loaded, "one", max_tokens=2)
+    assert (cut.text, len(cut.ids)) == ("\ufffd", 2)
 
 
 @pytest.mark.parametrize(
