@@ -14,7 +14,6 @@ from clearhead.cli.main import VERBS
 from clearhead.formats.load import load
 from clearhead.formats.run import read_run
 from clearhead.generation.generate import generate
-from clearhead.models.build import build
 from clearhead.models.config import DecoderConfig
 from clearhead.models.decoder import Decoder
 from clearhead.training.plan import new_plan
@@ -100,36 +99,6 @@ def test_generate_takes_a_checkpoint(clearhead: Clearhead, trained: Path) -> Non
     latest = read_run(trained).latest().path
     answer = json.loads(clearhead("generate", latest, "--max-tokens", 1, "--json").out)
     assert answer["model"] == str(latest)
-
-
-def test_info_counts_the_built_model(clearhead: Clearhead, trained: Path) -> None:
-    facts = json.loads(clearhead("info", trained, "--json").out)
-    assert set(facts) == {"parameters", "flops_per_token", "training_bytes", "generation_bytes"}
-    model = load(trained).model
-    assert facts["parameters"]["total"] == sum(parameter.numel() for parameter in model.parameters())
-    for kind in ("parameters", "flops_per_token", "training_bytes"):
-        assert 2 * facts[kind]["total"] == sum(facts[kind].values())
-
-
-def test_info_of_a_model_that_is_not_built(clearhead: Clearhead) -> None:
-    asked = ("--model.layers", 3, "--model.width", 48, "--model.kv-heads", 2, "--model.tied", "false")
-    facts = json.loads(clearhead("info", *asked, "--json").out)
-    built = build(DecoderConfig(layers=3, width=48, kv_heads=2, tied=False), device="meta")
-    assert facts["parameters"]["total"] == sum(parameter.numel() for parameter in built.parameters())
-
-
-def test_info_in_words(clearhead: Clearhead, trained: Path) -> None:
-    said = clearhead("info", trained, "--batch", 5)
-    assert (said.status, said.err) == (0, "")
-    assert "1 blocks, 2 heads" in said.out
-    assert "5 windows of 12 tokens" in said.out
-    assert said.out.count("100.0%") >= 4
-    assert clearhead("info").status == 0
-
-
-def test_info_memory_grows_with_the_batch(clearhead: Clearhead, trained: Path) -> None:
-    one, four = (json.loads(clearhead("info", trained, "--batch", n, "--json").out) for n in (1, 4))
-    assert four["training_bytes"]["activations"] == 4 * one["training_bytes"]["activations"]
 
 
 def test_check_of_a_right_model(clearhead: Clearhead, trained: Path) -> None:

@@ -25,7 +25,9 @@ def options() -> ArgumentParser:
         "run", nargs="?", default=None, help=f"run directory, checkpoint or preset ({', '.join(PRESETS)})"
     )
     made.add_argument("--model", type=ModelConfig, default=None, help="sizes and parts of a model that is not built")
-    made.add_argument("--batch", type=int, default=12, help="windows an update learns from, for the memory of training")
+    made.add_argument(
+        "--batch", type=int, default=12, help="windows, rows or pairs an update learns from, for the memory of training"
+    )
     made.add_argument("--explain", type=str, nargs=2, default=None, help="say in words how two models differ")
     made.add_argument("--json", action="store_true", help="print one JSON object")
     return made

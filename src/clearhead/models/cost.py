@@ -240,7 +240,7 @@ class GenerationMemory:
         return self.weights + self.cache + self.activations
 
 
-def generation_memory(config: ModelConfig, *, bytes_each: int = 4) -> GenerationMemory:
+def generation_memory(config: StackConfig, *, bytes_each: int = 4) -> GenerationMemory:
     """Bytes that one text needs at a full context: weights, KV cache, and the widest tensors of its prefill.
 
     An encoder writes nothing and has no cache; its forward is counted. An encoder-decoder reads its source before it
@@ -248,16 +248,12 @@ def generation_memory(config: ModelConfig, *, bytes_each: int = 4) -> Generation
     """
     return GenerationMemory(
         bytes_each * sum(parameters(config).values()),
-        bytes_each * _full_cache(config),
+        bytes_each * cache_elements(config, 1, config.context),
         bytes_each * _widest(config),
     )
 
 
-def _full_cache(config: ModelConfig) -> int:
-    return cache_elements(config, 1, config.context) if isinstance(config, StackConfig) else 0
-
-
-def _widest(config: ModelConfig) -> int:
+def _widest(config: StackConfig) -> int:
     """Numbers in the widest tensors of a forward over a full context."""
     match config:
         case EncoderDecoderConfig():
