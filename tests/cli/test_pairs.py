@@ -33,7 +33,7 @@ def test_the_kind_is_named_by_its_class(
     out = tmp_path / "run"
     said = clearhead("train", pairs, *named, "--out", out, *SIZES, "--steps", 3)
     assert said.status == 0, said.err
-    assert "Of 4 pairs" in said.out
+    assert " of 4 are answered" in said.out
     model = read_run(out).model
     assert isinstance(model, EncoderDecoderConfig)
     # The longest source is "word 39", the longest target "39 词"; each has a mark.
@@ -66,7 +66,7 @@ def test_answers_and_checks(clearhead: Clearhead, pairs: Path, tmp_path: Path) -
     out = tmp_path / "run"
     trained = clearhead("train", pairs, "--model", "EncoderDecoder", "--out", out, *SIZES, "--steps", 3)
     assert "generate" in trained.out
-    assert " -p " in trained.out
+    assert " --prompt=" in trained.out
     said = clearhead("generate", out, "-p", "word 3", "--json")
     assert said.status == 0
     answer = json.loads(said.out)
@@ -126,3 +126,25 @@ def test_bytes_and_other_encodings(clearhead: Clearhead, tmp_path: Path) -> None
     assert said.status == 0, said.err
     assert "gb18030" in said.err.lower()
     assert read_run(tmp_path / "run").tokenizer.size == 258
+
+
+def test_a_model_written_as_json_is_what_is_built(clearhead: Clearhead, pairs: Path, tmp_path: Path) -> None:
+    written = json.dumps({"class_path": "EncoderDecoderConfig", "init_args": {"layers": 1, "width": 8, "heads": 2}})
+    assert clearhead("train", pairs, "--model", written, "--out", tmp_path / "run", "--steps", 1).status == 0
+    model = read_run(tmp_path / "run").model
+    assert isinstance(model, EncoderDecoderConfig)
+    assert (model.layers, model.width, model.heads, model.context) == (1, 8, 2, 5)
+
+
+def test_long_pairs_are_gone_on_with_by_the_same_line(clearhead: Clearhead, tmp_path: Path) -> None:
+    path = tmp_path / "-long.tsv"
+    path.write_text("\n".join(f"-{'x' * 150}{n}\t{n}" for n in range(20)), encoding="utf-8")
+    line = ("train", "./" + path.name, "--model", "EncoderDecoder", *SIZES, "--out", tmp_path / "run", "--steps")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path)
+        done = clearhead(*line, 1)
+        assert done.status == 0, done.err
+        assert "--prompt=" in done.out
+        again = clearhead(*line, 2, "--resume")
+        assert again.status == 0, again.err
+        assert clearhead("generate", tmp_path / "run", f"--prompt=-{'x' * 9}").status == 0

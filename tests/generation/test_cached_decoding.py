@@ -68,3 +68,14 @@ def test_each_token_is_read_once_while_the_context_lasts() -> None:
     model.register_forward_pre_hook(lambda _, arguments: read.append(arguments[0].shape[-1]))
     list(islice(decode(model, [1, 2, 3], SETTINGS, seed=0), CONTEXT - 2))
     assert read == [3] + [1] * (CONTEXT - 3)
+
+
+def test_penalties_know_what_has_been_written() -> None:
+    model = model_with(Learned())
+    plain, penalised = (
+        [step.id for step in islice(decode(model, [1], SamplingSettings(temperature=0, presence_penalty=p), seed=0), 8)]
+        for p in (0.0, 1e3)
+    )
+    assert len(set(penalised)) == 8
+    assert 1 not in penalised
+    assert len(set(plain)) < 8

@@ -136,6 +136,68 @@ def test_the_logits_are_not_touched() -> None:
     assert_same(logits, LOGITS)
 
 
+COUNTS = torch.tensor([2, 0, 1, 0, 0, 3, 1.0], dtype=torch.float64)
+
+
+def test_penalties_by_hand() -> None:
+    """ρ divides what is above 0 and multiplies what is below; α is taken off once, and once for each time."""
+    settings = SamplingSettings(repetition_penalty=2.0, presence_penalty=0.25, frequency_penalty=0.125)
+    moved = [0.75 - 0.25 - 0.25, -0.5, 1.5 - 0.25 - 0.125, 0.25, 2.0, -4.0 - 0.25 - 0.375, 0.0 - 0.25 - 0.125]
+    assert probabilities(LOGITS, settings, COUNTS).tolist() == pytest.approx(by_hand(moved, 1.0, None), abs=1e-15)
+    with pytest.raises(ValueError, match="counts"):
+        probabilities(LOGITS, settings)
+
+
+@pytest.mark.parametrize("p", [0.0, 0.2, 0.3, 0.5, 0.7, 0.9, 0.99, 1.0])
+def test_top_p_is_the_smallest_set_that_reaches_p(p: float) -> None:
+    chances = LOGITS.softmax(-1).tolist()
+    order = sorted(range(7), key=lambda i: -chances[i])
+    kept, total = [order[0]], chances[order[0]]
+    for i in order[1:]:
+        if total >= p:
+            break
+        kept.append(i)
+        total += chances[i]
+    found_set = probabilities(LOGITS, SamplingSettings(top_p=p)) > 0
+    assert {i for i, stays in enumerate(found_set.tolist()) if stays} == set(kept if p < 1 else range(7))
+
+
+@pytest.mark.parametrize("p", [0.0, 0.1, 0.5, 1.0])
+def test_min_p_keeps_what_is_near_the_best(p: float) -> None:
+    chances = LOGITS.softmax(-1)
+    wanted = chances >= p * chances.max()
+    assert (probabilities(LOGITS, SamplingSettings(min_p=p)) > 0).tolist() == wanted.tolist()
+
+
+def test_bias_and_allowed_tokens_come_first_and_are_checked() -> None:
+    assert probabilities(LOGITS, SamplingSettings(temperature=0, logit_bias={1: 9.0})).argmax() == 1
+    assert (probabilities(LOGITS, SamplingSettings(allowed=frozenset({1, 5}))) > 0).nonzero().flatten().tolist() == [
+        1,
+        5,
+    ]
+    for wrong in ({"allowed": frozenset({7})}, {"logit_bias": {-1: 1.0}}):
+        with pytest.raises(UserError, match="vocabulary of 7"):
+            probabilities(LOGITS, SamplingSettings(**wrong))
+    with pytest.raises(UserError, match="forbidden"):
+        probabilities(LOGITS, SamplingSettings(logit_bias=dict.fromkeys(range(7), -math.inf)))
+    for wrong in (
+        {"allowed": frozenset()},
+        {"logit_bias": {0: math.inf}},
+        {"top_p": 1.1},
+        {"order": ("top_k", "top_k")},
+    ):
+        with pytest.raises(UserError):
+            SamplingSettings(**wrong)
+
+
+def test_the_order_of_the_steps_is_the_settings_own() -> None:
+    flat = {"temperature": 9.0, "top_p": 0.6}
+    default, other = (
+        SamplingSettings(**flat, order=order) for order in (("temperature", "top_p"), ("top_p", "temperature"))
+    )
+    assert (probabilities(LOGITS, default) > 0).sum() > (probabilities(LOGITS, other) > 0).sum()
+
+
 @pytest.mark.parametrize("temperature", [-0.1, math.inf, -math.inf, math.nan])
 def test_a_temperature_that_is_none(temperature: float) -> None:
     with pytest.raises(UserError, match="temperature"):

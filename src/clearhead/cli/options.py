@@ -101,14 +101,21 @@ def typed_fields(arguments: Sequence[str]) -> frozenset[str]:
     named = (re.match(r"--model\.([\w-]+)", argument) for argument in arguments)
     flags = {name[1].replace("-", "_") for name in named if name}
     pairs = zip(arguments, [*arguments[1:], ""], strict=True)
-    files = [argument.partition("=")[2] or after for argument, after in pairs if _is(argument, "--config")]
-    return frozenset(flags.union(*(_fields_in(Path(file)) for file in files)))
+    given = [(argument.partition("=")[0], argument.partition("=")[2] or after) for argument, after in pairs]
+    files = [_fields_in(Path(value)) for flag, value in given if flag == "--config"]
+    # The model itself may be written as JSON, too.
+    written = [_fields_of(yaml.safe_load(value)) for flag, value in given if flag == "--model"]
+    return frozenset(flags.union(*files, *written))
 
 
 def _fields_in(file: Path) -> set[str]:
     """The fields of the model that an options file names; the file has been read before, so it is as it should be."""
     options = yaml.safe_load(file.read_text(encoding="utf-8"))
-    model = options.get("model") if isinstance(options, dict) else None
+    return _fields_of(options.get("model") if isinstance(options, dict) else None)
+
+
+def _fields_of(model: object) -> set[str]:
+    """The fields that a written model names; none if only its class is named."""
     named = model.get("init_args") if isinstance(model, dict) else None
     return set(named) if isinstance(named, dict) else set()
 
@@ -149,8 +156,8 @@ def _whole_names(arguments: list[str]) -> list[str]:
 
 
 def _whole_name(argument: str, before: str) -> str:
-    named = argument.removeprefix("--model=")
-    asked = before == "--model" or named != argument
+    named = argument.removeprefix("--model=").removeprefix("--model.help=")
+    asked = before in ("--model", "--model.help") or named != argument
     return f"{argument}Config" if asked and f"{named}Config" in KINDS else argument
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 SETTINGS = (
     ("--steps", int, "updates; as many as fit the time if not given"),
-    ("--batch", int, "windows an update learns from"),
+    ("--batch", int, "windows or pairs an update learns from"),
     ("--lr", float, "highest learning rate; falls with the width if not given"),
     ("--final-lr", float, "last learning rate, as a part of the highest (default 0.1)"),
     ("--warmup", int, "updates in which the learning rate rises (default 100, or a tenth of the steps)"),
@@ -46,7 +46,7 @@ SETTINGS = (
     (
         "--eval-every",
         int,
-        "updates between evaluations of the validation text (default a fifth of the steps, at least 100)",
+        "updates between evaluations of the validation data (default a fifth of the steps, at least 100)",
     ),
     ("--checkpoint-every", int, "updates between checkpoints (default as --eval-every)"),
 )
@@ -163,7 +163,7 @@ def _prompt_of(plan: Plan) -> str:
     """What to write behind `generate`: an encoder-decoder answers nothing unasked."""
     from clearhead.training.pair_data import PairData  # noqa: PLC0415
 
-    return f" -p {quote(plan.data.example.source)}" if isinstance(plan.data, PairData) else ""
+    return f" --prompt={quote(plan.data.example.source)}" if isinstance(plan.data, PairData) else ""
 
 
 def _summary(plan: Plan, training: Training) -> str:
@@ -176,20 +176,27 @@ def _summary(plan: Plan, training: Training) -> str:
     if not isinstance(data, TextData):
         count = len(data.validation)
         right = round(last.measures["exact_match"] * count)
-        return say(
+        line = say(
             "cli.train.summary_pairs",
             loss=f"{loss:.3f}",
             uniform=f"{data.uniform:.3f}",
             right=f"{right:,}",
             count=f"{count:,}",
         )
+        return f"{line}{_best(plan, training)}"
     line = say("cli.train.summary", loss=f"{loss:.3f}", uniform=f"{data.uniform:.3f}", bigram=f"{data.bigram:.3f}")
-    best = plan.run.best()
-    if best.step != training.step:
-        line = f"{line} {say('cli.train.best', step=best.step, loss=f'{best.val_loss:.3f}')}"
+    line = f"{line}{_best(plan, training)}"
     if data.entropy is None:
         return line
     return f"{line} {say('cli.train.entropy', entropy=f'{data.entropy:.3f}', above=f'{loss - data.entropy:.3f}')}"
+
+
+def _best(plan: Plan, training: Training) -> str:
+    """Which weights `generate` takes, if they are not the last."""
+    best = plan.run.best()
+    if best.step == training.step:
+        return ""
+    return f" {say('cli.train.best', step=best.step, loss=f'{best.val_loss:.3f}')}"
 
 
 @contextmanager

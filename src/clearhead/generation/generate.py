@@ -12,6 +12,7 @@ from clearhead.formats.load import Loaded
 from clearhead.generation.loop import Step, decode
 from clearhead.generation.sampling import SamplingSettings
 from clearhead.messages import UserError, say
+from clearhead.models.config_encoders import EncoderDecoderConfig
 from clearhead.models.encoder_decoder import EncoderDecoder
 from clearhead.text import MarkedTokenizer
 
@@ -86,8 +87,10 @@ def stream(
     ids = loaded.tokenizer.encode(prompt) if isinstance(prompt, str) else list(prompt)
     if not ids:
         raise UserError(say("generation.empty_prompt"))
-    if wrong := [id for id in ids if not 0 <= id < loaded.config.vocab]:
-        raise UserError(say("models.id_outside", id=wrong[0], vocab=loaded.config.vocab))
+    config = loaded.config
+    vocab = config.encoder.vocab if isinstance(config, EncoderDecoderConfig) else config.vocab
+    if wrong := [id for id in ids if not 0 <= id < vocab]:
+        raise UserError(say("models.id_outside", id=wrong[0], vocab=vocab))
     if max_tokens < 0:
         raise UserError(say("generation.max_tokens", value=max_tokens))
     return _pieces(loaded, islice(_steps(loaded, ids, settings, seed), max_tokens))

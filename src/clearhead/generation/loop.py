@@ -57,12 +57,17 @@ def decode(
     while True:
         with torch.inference_mode():
             logits = _next_logits(model, ids, store, around)
-            chances = probabilities(logits, settings).cpu()
+            chances = probabilities(logits, settings, _counts(ids, logits) if settings.penalises else None).cpu()
         if not logits.amax().isfinite():
             raise UserError(say("generation.not_a_number"))
         drawn = int(torch.multinomial(chances, 1, generator=generator))
         ids.append(drawn)
         yield Step(drawn, float(chances[drawn].log()))
+
+
+def _counts(ids: Sequence[int], logits: Tensor) -> Tensor:
+    """How often each token of the vocabulary stands in `ids`, prompt and all: (V)."""
+    return torch.bincount(torch.tensor(ids), minlength=logits.shape[-1]).to(logits)
 
 
 def _next_logits(model: Decoder, ids: Sequence[int], store: Cache, around: Callable[[Store], Store]) -> Tensor:

@@ -69,7 +69,9 @@ class SamplingSettings:
                 raise UserError(say("generation.setting", name=name, value=value, wanted=wanted))
         if not set(self.order) <= set(STEPS) or len(set(self.order)) < len(self.order):
             raise UserError(say("generation.order", value=", ".join(self.order), known=", ".join(STEPS)))
-        if self.allowed is not None and not self.allowed:
+        if not max(self.logit_bias.values(), default=0.0) < float("inf"):
+            raise UserError(say("generation.setting", name="logit_bias", value=dict(self.logit_bias), wanted="< inf"))
+        if self.allowed == frozenset():
             raise UserError(say("generation.nothing_allowed"))
 
     @property
@@ -88,26 +90,40 @@ def probabilities(logits: Tensor, settings: SamplingSettings, counts: Tensor | N
     Args:
         logits: z (..., V).
         settings: how to choose.
-        counts: how often each token has occurred, (..., V); needed by penalties alone, none has occurred if None.
+        counts: how often each token has occurred, (..., V); needed by penalties, and by them alone.
 
     Returns:
         (..., V), in the wider of float32 and the type of the logits; each row sums to 1.
 
     Raises:
-        UserError: if every token is forbidden.
+        UserError: if every token is forbidden, or the settings name an id outside the vocabulary.
+        ValueError: if there are penalties and no counts.
 
     Source: transformer-notes §14; see `generation.filters` for each step.
     """
     logits = logits.to(at_least_float32(logits.dtype))
+    if settings.penalises and counts is None:
+        raise ValueError("penalties need to know what has occurred: give counts")
+    if settings.logit_bias or settings.allowed is not None:
+        logits = _limited(logits, settings)
+    for step in settings.order:
+        logits = _taken(step, logits, settings, counts)
+    return softmax(logits)
+
+
+def _limited(logits: Tensor, settings: SamplingSettings) -> Tensor:
+    """The logits with their bias, and -∞ for what is not allowed."""
+    vocab = logits.shape[-1]
+    for id in (*settings.logit_bias, *(settings.allowed or ())):
+        if not 0 <= id < vocab:
+            raise UserError(say("models.id_outside", id=id, vocab=vocab))
     if settings.logit_bias:
         logits = filters.biased(logits, settings.logit_bias)
     if settings.allowed is not None:
         logits = filters.only(logits, settings.allowed)
     if bool((logits == -torch.inf).all(-1).any()):
         raise UserError(say("generation.nothing_allowed"))
-    for step in settings.order:
-        logits = _taken(step, logits, settings, counts)
-    return softmax(logits)
+    return logits
 
 
 def _taken(step: str, logits: Tensor, settings: SamplingSettings, counts: Tensor | None) -> Tensor:

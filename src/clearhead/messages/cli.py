@@ -81,7 +81,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     ),
     "cli.train.answer": ("{source} → {answer} (wanted: {target})", "{source} → {answer}（应为：{target}）"),
     "cli.train.summary_pairs": (
-        "The validation loss is {loss} nats per token; guessing would have {uniform} (ln V). Of {count} pairs that it was not trained on, it answers {right} wholly right (decoding greedily).",
+        "The validation loss is {loss} nats per token; guessing would have {uniform} (ln V). Of the pairs that it was not trained on, {right} of {count} are answered wholly right (decoding greedily).",
         "验证损失为每 token {loss} 奈特；随机猜测为 {uniform}（ln V）。在 {count} 对未参与训练的数据中，贪心解码完全答对 {right} 对。",
     ),
     "cli.train.done": (

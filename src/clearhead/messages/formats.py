@@ -42,8 +42,8 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "无法把 {path} 读作 JSON 对象：{reason}",
     ),
     "formats.not_a_decoder": (
-        "{path} is not a decoder; this command runs decoders",
-        "{path} 不是解码器；此命令只运行解码器",
+        "{path} is an encoder alone; this command runs decoders and encoder-decoders",
+        "{path} 只是编码器；此命令运行解码器与编码器-解码器",
     ),
     "formats.no_marks": (
         "{path}: an encoder-decoder needs a MarkedTokenizer, whose marks begin and end a target, not {name}",

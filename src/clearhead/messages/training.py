@@ -17,14 +17,14 @@ MESSAGES: dict[str, tuple[str, str]] = {
     ),
     "training.steps": (
         "Steps: {steps}, as this machine ({device}) trains about {speed} tokens/s and about {seconds} s are planned;"
-        " a small text is not read more than {epochs} times (--steps chooses another).",
+        " small data is not read more than {epochs} times (--steps chooses another).",
         "步数：{steps}。本机（{device}）每秒约训练 {speed} 个 token，计划用约 {seconds} 秒；"
         "小文本最多读 {epochs} 遍（可用 --steps 另选）。",
     ),
     "training.fewest_steps": (
-        "Steps: {steps}, the fewest that this text needs; this machine ({device}) trains about {speed} tokens/s, so that"
+        "Steps: {steps}, the fewest that this data needs; this machine ({device}) trains about {speed} tokens/s, so that"
         " takes about {seconds} s (--steps chooses another).",
-        "步数：{steps}，这是该文本所需的最少步数；本机（{device}）每秒约训练 {speed} 个 token，"
+        "步数：{steps}，这是该数据所需的最少步数；本机（{device}）每秒约训练 {speed} 个 token，"
         "因此约需 {seconds} 秒（可用 --steps 另选）。",
     ),
     "training.sizes_pairs": (
@@ -64,7 +64,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{out}：其 config.json 没有说明训练方式（{reason}）；可以使用，但不能继续训练",
     ),
     "training.text_changed": (
-        "the text of {out} is not the one it was trained on (its sha256 differs); restore the text or start another run",
-        "{out} 的文本与训练时不同（sha256 不一致）；请恢复原文本，或另开一次训练",
+        "the data of {out} is not what it was trained on (its sha256 differs); restore it or start another run",
+        "{out} 的数据与训练时不同（sha256 不一致）；请恢复原数据，或另开一次训练",
     ),
 }

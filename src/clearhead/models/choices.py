@@ -172,7 +172,7 @@ class Fused(Kernel):
 
 @dataclass(frozen=True)
 class Blockwise(Kernel):
-    """The online softmax over blocks of keys: never holds the T x S matrix of weights; slower, for long inputs.
+    """The online softmax over blocks of keys: never holds the T x S matrix of weights. Slower than Fused.
 
     Args:
         block: how many keys are looked at together.

@@ -90,7 +90,7 @@ class Positions(Choice):
 
 @dataclass(frozen=True)
 class NoPositions(Positions):
-    """Only the causal mask tells something of the order."""
+    """Nothing tells the order; in a decoder, the causal mask tells something of it."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ def initialise(model: nn.Module) -> None:
     Matrices, embeddings and tables are normal with mean 0 and standard deviation 0.02; biases are 0. The projections that
     write to the residual stream (of attention, cross-attention, the feed-forward) are narrower by 1/√n, because the n
     branches of a stack (2L, or 3L with cross-attention) add up to the stream. Logits of a fresh model are then near 0
-    and the first loss is near ln V. A tied head shares the embedding's storage, so it is drawn once and stays tied.
+    and the first loss is near ln V. A tied head shares the embedding's storage and stays tied.
 
     Source: Radford et al. 2019 §2.3.
     """

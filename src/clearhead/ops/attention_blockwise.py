@@ -138,7 +138,8 @@ class _Block:
 
 def _blocks(q: Tensor, k: Tensor, bias: Tensor | None, how: _How) -> Iterator[_Block]:
     """The scores, some keys at a time, and with the same dropout each time."""
-    generator = None if how.seed is None else torch.Generator(q.device).manual_seed(how.seed)
+    # Nothing is drawn on "meta", which has no generator of its own.
+    generator = None if how.seed is None or q.is_meta else torch.Generator(q.device).manual_seed(how.seed)
     for start in range(0, k.shape[-2], how.block):
         stop = min(start + how.block, k.shape[-2])
         keys = _lift(k, start, stop, q)

@@ -63,7 +63,10 @@ Keys and values that cross-attention asks are computed once, before the first bl
 differ, and `positions` has an axis B in front. An encoder-decoder puts `encoder.` or `decoder.` before each name.
 """
 
-_NOT_SHOWN: dict[str, tuple[str, ...]] = {"encoder": ("logits", "blocks.*.cross"), "decoder": ("segments", "head.")}
+_NOT_SHOWN: dict[str, tuple[str, ...]] = {
+    "encoder": ("logits", "blocks.*.cross", "segments", "head."),
+    "decoder": ("segments", "head."),
+}
 """How the names begin that a part of an encoder-decoder does not show."""
 
 

@@ -90,7 +90,7 @@ def fitting(model: ModelConfig, data: Data) -> ModelConfig:
 
 def _text(texts: Texts, model: DecoderConfig | None, typed: frozenset[str] | None, tokenizer: str) -> Material:
     size = pick_size(None if texts.built_in else texts.characters)
-    config = _laid_over(size.config(), model, typed)
+    config = laid_over(size.config(), model, typed)
     data = prepare(texts, new_tokenizer(tokenizer, "".join(texts.documents)), config.context)
     config = replace(config, vocab=data.tokenizer.size, context=data.context)
     sizes = say(
@@ -110,7 +110,7 @@ def _pairs(texts: PairTexts, model: EncoderDecoderConfig, typed: frozenset[str] 
     data = prepare_pairs(texts, MarkedTokenizer(new_tokenizer(tokenizer, every)))
     source, target = data.longest
     picked = replace(pick_pairs_config(len(texts.pairs)), context=target, source_context=source)
-    config = _fitting_pairs(_laid_over(picked, model, typed), data)
+    config = _fitting_pairs(laid_over(picked, model, typed), data)
     sizes = say(
         "training.sizes_pairs",
         pairs=f"{len(texts.pairs):,}",
@@ -136,7 +136,7 @@ def _fitting_pairs(config: EncoderDecoderConfig, data: PairData) -> EncoderDecod
     return replace(config, vocab=data.tokenizer.size)
 
 
-def _laid_over(picked: Kind, model: Kind | None, typed: frozenset[str] | None) -> Kind:
+def laid_over(picked: Kind, model: Kind | None, typed: frozenset[str] | None) -> Kind:
     """The picked configuration with the fields of `model` that the user has named."""
     if model is None:
         return picked

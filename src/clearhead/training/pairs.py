@@ -15,7 +15,7 @@ from clearhead.training.batches import Ids
 
 
 class IdPair(NamedTuple):
-    """A source and its target as token ids, without marks; neither need be of any length."""
+    """A source and its target as token ids, without marks; either may be empty."""
 
     source: Ids
     target: Ids

@@ -15,7 +15,7 @@ from clearhead.formats.run import Run, create_run, read_run
 from clearhead.messages import UserError, say
 from clearhead.models.config import ModelConfig, StackConfig
 from clearhead.text import MarkedTokenizer, Tokenizer
-from clearhead.training.material import Data, Material, fitting, new_material, same_material
+from clearhead.training.material import Data, Material, fitting, laid_over, new_material, same_material
 from clearhead.training.run import measured_speed
 from clearhead.training.settings import TrainingSettings
 from clearhead.training.sizing import (
@@ -96,10 +96,10 @@ def resumed_plan(
     encoding: str | None = None,
     tokenizer: str | None = None,
 ) -> Plan:
-    """Go on with the run in `out`, on the text it was trained on; what is given must be what it was started with.
+    """Go on with the run in `out`, on the data it was trained on; what is given must be what it was started with.
 
     Raises:
-        UserError: if there is no run, its text has changed, or a setting is asked for that would make it another
+        UserError: if there is no run, its data has changed, or a setting is asked for that would make it another
             training.
     """
     run = read_run(out)
@@ -129,9 +129,11 @@ def _must_be_the_same(old: ModelConfig, new: ModelConfig, data: Data, typed: fro
         before, after = type(old).__name__, type(new).__name__
         raise UserError(say("training.resume_differs", name="model", old=before, new=after))
     assert isinstance(old, StackConfig)
+    assert isinstance(new, StackConfig)
+    asked = fitting(laid_over(old, new, typed), data)
     for field in fields(old):
-        before, after = getattr(old, field.name), getattr(fitting(new, data), field.name)
-        if before != after and field.name != "vocab" and (typed is None or field.name in typed):
+        before, after = getattr(old, field.name), getattr(asked, field.name)
+        if before != after and field.name != "vocab":
             raise UserError(say("training.resume_differs", name=f"model.{field.name}", old=before, new=after))
 
 

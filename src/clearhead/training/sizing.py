@@ -61,7 +61,7 @@ def pick_size(characters: int | None) -> Size:
 PAIRS_BATCH = 64
 """How many pairs an update learns from."""
 FEW_PAIRS = 10_000
-"""Below this many, pairs are short enough work to be learnt by heart; dropout delays that."""
+"""So few are soon learnt by heart; dropout delays that."""
 
 
 def pick_pairs_config(pairs: int) -> EncoderDecoderConfig:
