@@ -174,3 +174,18 @@ def test_help_says_what_every_field_of_a_model_means(clearhead: Clearhead, kind:
     own = {"DecoderConfig": "how blocks look, block i", "EncoderConfig": "how many kinds of segments"}
     assert own.get(kind, "how many blocks the encoder has") in said
     assert "F, features inside the feed-forward part" in said
+
+
+@pytest.mark.parametrize("common", ["StackConfig", "Stack", "ModelConfig"])
+def test_info_of_what_models_have_in_common_names_the_models(clearhead: Clearhead, common: str) -> None:
+    """The option takes every class of its family; only three of them are models."""
+    line = clearhead("info", "--model", common).mistake
+    assert line.startswith(f"--model {common}")
+    assert line.endswith("there are DecoderConfig, EncoderConfig, EncoderDecoderConfig")
+
+
+@pytest.mark.parametrize("first", [("bert",), ("--model", "EncoderDecoder"), ("--model.layers", 2)], ids=str)
+def test_info_takes_one_model_or_two_to_compare(clearhead: Clearhead, first: tuple[object, ...]) -> None:
+    """None of what was typed is left out in silence."""
+    assert "one of them" in clearhead("info", *first, "--explain", "bert", "t5").mistake
+    assert "one of them" in clearhead("info", "gpt2", "--model", "EncoderDecoder").mistake

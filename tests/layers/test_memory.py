@@ -15,6 +15,7 @@ from clearhead.layers import (
     CrossStore,
     MultiHeadAttention,
 )
+from clearhead.layers.store import as_real
 from clearhead.models import choices as kinds
 from clearhead.models.build import build
 from clearhead.models.config_encoders import EncoderDecoderConfig
@@ -223,3 +224,11 @@ def test_what_remember_keeps() -> None:
             assert_same(recorder.tensors[f"decoder.blocks.{index}.cross_attention.v"], v)
             assert isinstance(memory.visible, Allowed)
             assert memory.visible.matrix().equal(Padding(REAL).matrix())
+
+
+def test_which_tokens_are_real_is_not_said_in_floats() -> None:
+    """An additive mask, 0 for "look" and a large negative number for padding, would mean the opposite."""
+    device = torch.device("cpu")
+    assert as_real(torch.tensor([[1, 0]]), device).tolist() == [[True, False]]
+    with pytest.raises(ValueError, match="booleans"):
+        as_real(torch.tensor([[0.0, -1e9]]), device)

@@ -37,13 +37,13 @@ def run(arguments: Sequence[str]) -> int:
     """Print parameters, operations a token and memory, split by part; or how two models differ."""
     made = options()
     asked = instantiate(made, parse(made, arguments))
-    if asked.run is not None and (asked.model is not None or asked.explain is not None):
-        raise UserError(say("cli.info.two_models", run=asked.run))
+    if sum(given is not None for given in (asked.run, asked.model, asked.explain)) > 1:
+        raise UserError(say("cli.info.two_models", run="run" if asked.run is None else asked.run))
     if asked.batch < 1:
         raise UserError(say("training.setting", name="batch", value=asked.batch, wanted="≥ 1"))
     if asked.explain is not None:
         return _explain(*asked.explain, as_json=asked.json)
-    config = asked.model or DecoderConfig() if asked.run is None else _config(asked.run)
+    config = _named(asked.model) if asked.run is None else _config(asked.run)
     facts = _facts(config, asked.batch)
     print(json.dumps(facts, ensure_ascii=False) if asked.json else _table(config, asked.batch, facts))
     return 0
@@ -57,6 +57,21 @@ def _explain(first: str, second: str, *, as_json: bool) -> int:
         else "\n".join(lines)
     )
     return 0
+
+
+def _named(model: ModelConfig | None) -> StackConfig:
+    """The model of `--model`, a decoder if there is none.
+
+    Raises:
+        UserError: if it is what the kinds of models have in common: the option takes that class, too, but it is no model.
+    """
+    match model:
+        case None:
+            return DecoderConfig()
+        case DecoderConfig() | EncoderConfig() | EncoderDecoderConfig():
+            return model
+    known = ", ".join(kind.__name__ for kind in (DecoderConfig, EncoderConfig, EncoderDecoderConfig))
+    raise UserError(say("cli.unknown_choice", flag="--model", value=type(model).__name__, known=known))
 
 
 def _config(name: str) -> StackConfig:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from clearhead.layers.store import Places, ragged_positions
+from clearhead.layers.store import Places, as_real, ragged_positions
 from clearhead.messages import UserError, say
 from clearhead.models.decoder import Decoder
 from clearhead.ops.masks import EVERYTHING, Padding
@@ -47,7 +47,7 @@ class _Counted:
             return None
         rows = len(real) if real is not None else len(self.real)  # type: ignore[arg-type]
         before = torch.ones(rows, self.length, dtype=torch.bool, device=device) if self.real is None else self.real
-        new = torch.ones(rows, length, dtype=torch.bool, device=device) if real is None else real.to(device, torch.bool)
+        new = torch.ones(rows, length, dtype=torch.bool, device=device) if real is None else as_real(real, device)
         self.real = torch.cat([before[:, : self.length], new], dim=1)
         return self.real
 

@@ -58,6 +58,17 @@ class Store(Protocol):
         ...
 
 
+def as_real(real: Tensor, device: torch.device) -> Tensor:
+    """Which tokens are real, as booleans on `device`; a tokenizer's 0 and 1 will do.
+
+    Raises:
+        ValueError: for floats, in which 0 may mean "look" (a mask that is added to scores) or "padding".
+    """
+    if real.is_floating_point():
+        raise ValueError(f"which tokens are real is said in booleans, True = a real token, not in {real.dtype}")
+    return real.to(device, torch.bool)
+
+
 def ragged_positions(real: Tensor) -> Tensor:
     """A token's position is the number of real tokens before it in its row: (B,S) -> (B,S).
 
@@ -74,7 +85,7 @@ class NoStore:
         """Positions 0..T-1, or counted over the real tokens of each row."""
         if real is None:
             return Places(range(length), range(length), EVERYTHING)
-        real = real.to(device, torch.bool)
+        real = as_real(real, device)
         positions = ragged_positions(real)
         return Places(positions, positions, Padding(real))
 

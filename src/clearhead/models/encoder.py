@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from clearhead.layers.embedding import TokenEmbedding
 from clearhead.layers.look import Look
-from clearhead.layers.store import NO_STORE
+from clearhead.layers.store import NO_STORE, as_real
 from clearhead.models.decoder import fits, shared_biases
 from clearhead.ops.masks import EVERYTHING, Mask
 from clearhead.ops.tap import NO_TAP, Tap
@@ -89,6 +89,6 @@ class Encoder(nn.Module):
             mask, rotate, bias = seen[look]
             x = block(x, mask, rotate=rotate, bias=bias, tap=tap.within(f"blocks.{index}"))
         features = tap("norm", self.norm(x))
-        every = torch.ones_like(ids, dtype=torch.bool) if real is None else real.to(ids.device, torch.bool)
+        every = torch.ones_like(ids, dtype=torch.bool) if real is None else as_real(real, ids.device)
         made: Tensor = self.head(features, every, tap=tap.within("head"))
         return made

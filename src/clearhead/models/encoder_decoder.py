@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 
 from clearhead.layers.cross_block import PostNormCrossBlock, SequentialCrossBlock
 from clearhead.layers.memory import CrossStore, Memory
-from clearhead.layers.store import NO_STORE, Store
+from clearhead.layers.store import NO_STORE, Store, as_real
 from clearhead.models.decoder import Decoder
 from clearhead.models.encoder import Encoder
 from clearhead.ops.masks import EVERYTHING, Allowed, Mask, Padding
@@ -74,7 +73,7 @@ class EncoderDecoder(nn.Module):
             tap: sees the encoder's tensors, and `decoder.blocks.*.cross_attention.k` and `.v`.
         """
         features = self.encoder(source, real=real, tap=tap.within("encoder"))
-        visible: Mask = EVERYTHING if real is None else Allowed(Padding(real.to(source.device, torch.bool)).matrix())
+        visible: Mask = EVERYTHING if real is None else Allowed(Padding(as_real(real, source.device)).matrix())
         memories = []
         for index, block in enumerate(self.decoder.blocks):
             assert isinstance(block, SequentialCrossBlock | PostNormCrossBlock)
