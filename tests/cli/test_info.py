@@ -108,7 +108,7 @@ def test_info_says_in_both_languages_what_it_counts(
         assert said.out.count("100.0%") == 4
 
 
-def test_info_tells_source_and_target_apart(clearhead: Clearhead) -> None:
+def test_info_tells_source_and_target_apart(clearhead: Clearhead, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = (
         "--model.context",
         30,
@@ -125,6 +125,13 @@ def test_info_tells_source_and_target_apart(clearhead: Clearhead) -> None:
     assert "looking at 30 keys of its own and 20 of the source" in said
     assert "5 pairs of 20 source and 30 target tokens" in said
     assert "generate 30 tokens from 20" in said
+    monkeypatch.setenv("CLEARHEAD_LANG", "zh")
+    said = clearhead("info", "--model", "EncoderDecoderConfig", *sizes, "--batch", 5).out
+    assert "2 + 4 个块" in said
+    assert "上下文 20（源）与 30（目标），词表 9（源）与 256（目标）" in said
+    assert "可看自身 30 个键与源的 20 个键" in said
+    assert "每次 5 对，每对 20 个源 token 与 30 个目标 token" in said
+    assert "由 20 个源 token 生成 30 个 token" in said
 
 
 def test_info_of_a_run_of_any_kind(clearhead: Clearhead, trained: Path, tmp_path: Path) -> None:
