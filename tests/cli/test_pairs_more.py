@@ -70,7 +70,8 @@ def test_the_example_is_answered_by_the_printed_command(clearhead: Clearhead, pa
     """Quotes and all: the sources hold a space."""
     said = clearhead("train", pairs, *KIND, "--out", tmp_path / "run", *SIZES, "--steps", 1)
     command = shlex.split(said.out[said.out.index("clearhead generate") :])
-    assert command[3:] == ["-p", resumed_plan(tmp_path / "run", [], {}).data.example.source]  # type: ignore[union-attr]
+    source = resumed_plan(tmp_path / "run", [], {}).data.example.source  # type: ignore[union-attr]
+    assert command[3:] == [f"--prompt={source}"]
     assert clearhead(*command[1:]).status == 0
 
 
