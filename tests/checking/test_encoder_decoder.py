@@ -130,8 +130,12 @@ def test_a_kernel_that_differs_is_named(monkeypatch: pytest.MonkeyPatch) -> None
     assert faults(found()) == {"kernel.differs"}
 
 
-def test_cross_attention_that_is_causal_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Query t asks no more of the source than its first t + 1 positions; the encoder does not mix them."""
+@pytest.mark.parametrize("context", [9, 11, 14])
+def test_cross_attention_that_is_causal_is_named(monkeypatch: pytest.MonkeyPatch, context: int) -> None:
+    """Query t asks no more of the source than its first t + 1 positions; the encoder does not mix them.
+
+    With a target as long as the source or longer, its last position asks for all of them and would show nothing.
+    """
     right = MultiHeadAttention.across
 
     def across(self: MultiHeadAttention, x: Tensor, memory: Memory, **tap: object) -> Tensor:
@@ -139,10 +143,11 @@ def test_cross_attention_that_is_causal_is_named(monkeypatch: pytest.MonkeyPatch
         return right(self, x, memory._replace(visible=Allowed(triangle)), **tap)
 
     monkeypatch.setattr(MultiHeadAttention, "across", across)
-    model = build(CONFIG, seed=0)
+    config = replace(CONFIG, context=context)
+    model = build(config, seed=0)
     for block in model.encoder.blocks:
         block.attention.attend = faulty.SelfOnly()
-    assert "cross.source-lost" in faults(found(model))
+    assert "cross.source-lost" in faults(found(model, config))
 
 
 def test_an_encoder_that_reads_padding_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

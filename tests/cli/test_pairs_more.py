@@ -18,6 +18,7 @@ from clearhead.layers.attention import MultiHeadAttention
 from clearhead.models.config import DecoderConfig
 from clearhead.models.config_encoders import EncoderDecoderConfig
 from clearhead.models.encoder_decoder import EncoderDecoder
+from clearhead.text import CharacterTokenizer
 from clearhead.training.pair_data import PairData
 from clearhead.training.plan import resumed_plan
 from tests.cli.runs import Clearhead
@@ -64,6 +65,16 @@ def test_both_depths_reach_the_model_and_the_user_is_told(clearhead: Clearhead, 
     source, target = plan.data.example
     assert f"    {source} → " in said.err
     assert f"(wanted: {target})" in said.err
+
+
+def test_right_answers_are_counted(clearhead: Clearhead, tmp_path: Path) -> None:
+    """A task that is learnt in a moment: the answer is always yes. Of 40 pairs 4 are kept for validation."""
+    path = tmp_path / "easy.tsv"
+    path.write_text("\n".join(f"is {n} a number?\tyes" for n in range(40)), encoding="utf-8")
+    said = clearhead("train", path, *KIND, "--out", tmp_path / "run", *SIZES, "--steps", 40, "--lr", "1e-2")
+    assert "Of 4 pairs that it was not trained on, it answers 4 wholly right" in said.out
+    assert "100.00% of the answers wholly right" in said.err
+    assert clearhead("generate", tmp_path / "run", "-p", "is 99 a number?").out == "yes\n"
 
 
 def test_the_example_is_answered_by_the_printed_command(clearhead: Clearhead, pairs: Path, tmp_path: Path) -> None:
@@ -211,13 +222,19 @@ def test_a_training_that_goes_wrong_keeps_what_was_right(clearhead: Clearhead, p
     assert said.err.splitlines()[-1].startswith("clearhead: the loss of step 2 is not a finite number")
 
 
-def test_a_model_without_its_marks_is_refused(clearhead: Clearhead, answering: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("more", "named"), [("", "do not belong together"), ("狗鸟", "CharacterTokenizer")], ids=["other sizes", "one size"]
+)
+def test_a_model_without_its_marks_is_refused(
+    clearhead: Clearhead, answering: Path, tmp_path: Path, more: str, named: str
+) -> None:
     """A run whose tokenizer was put in the place of another."""
     run = shutil.copytree(answering, tmp_path / "run")
-    tokenizer = json.loads((run / "tokenizer.json").read_text(encoding="utf-8"))
-    (run / "tokenizer.json").write_text(json.dumps(tokenizer["inner"], ensure_ascii=False), encoding="utf-8")
+    tokenizer = CharacterTokenizer.of("".join(LINES).replace("\t", "") + more)
+    assert tokenizer.size + (0 if more else 2) == load(answering).config.vocab
+    (run / "tokenizer.json").write_text(json.dumps(tokenizer.to_dict(), ensure_ascii=False), encoding="utf-8")
     for verb in (("generate", run, "-p", "word"), ("check", run)):
-        assert str(run) in clearhead(*verb).mistake
+        assert named in clearhead(*verb).mistake
 
 
 def test_weights_of_another_part_are_refused(clearhead: Clearhead, answering: Path, tmp_path: Path) -> None:

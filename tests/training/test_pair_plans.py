@@ -116,6 +116,13 @@ def test_another_model_is_refused_by_name(
         assert resumed_plan(tmp_path / "run", [], {}, model=model, typed=unasked).run.model != model
 
 
+def test_the_tokenizer_is_named_by_what_stands_between_its_marks(tmp_path: Path, pairs: str) -> None:
+    planned(tmp_path / "run", pairs)
+    assert resumed_plan(tmp_path / "run", [], {}, tokenizer="character", encoding="auto").settings.steps == 8
+    with pytest.raises(UserError, match=r"tokenizer: .* character, not byte"):
+        resumed_plan(tmp_path / "run", [], {}, tokenizer="byte")
+
+
 def test_a_decoders_run_does_not_go_on_as_an_encoder_decoder(tmp_path: Path) -> None:
     path = written(tmp_path / "pairs.tsv", LINES * 4)
     new_plan(tmp_path / "run", [path], {"steps": 2}, model=DecoderConfig(layers=1, width=8, heads=2), device=CPU)
