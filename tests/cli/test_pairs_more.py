@@ -72,7 +72,7 @@ def test_right_answers_are_counted(clearhead: Clearhead, tmp_path: Path) -> None
     path = tmp_path / "easy.tsv"
     path.write_text("\n".join(f"is {n} a number?\tyes" for n in range(40)), encoding="utf-8")
     said = clearhead("train", path, *KIND, "--out", tmp_path / "run", *SIZES, "--steps", 40, "--lr", "1e-2")
-    assert "Of 4 pairs that it was not trained on, it answers 4 wholly right" in said.out
+    assert "4 of 4 are answered wholly right" in said.out
     assert "100.00% of the answers wholly right" in said.err
     assert clearhead("generate", tmp_path / "run", "-p", "is 99 a number?").out == "yes\n"
 
