@@ -77,6 +77,20 @@ def test_right_answers_are_counted(clearhead: Clearhead, tmp_path: Path) -> None
     assert clearhead("generate", tmp_path / "run", "-p", "is 99 a number?").out == "yes\n"
 
 
+def test_the_checkpoint_that_answers_is_named_if_it_is_not_the_last(clearhead: Clearhead, tmp_path: Path) -> None:
+    """What cannot be learnt is learnt by heart, and the validation loss rises."""
+    path = tmp_path / "noise.tsv"
+    path.write_text("\n".join(f"{n * 7919 % 89}a{n}\t{n * n * 104729 % 99991}" for n in range(40)), encoding="utf-8")
+    flags = ("--steps", 120, "--eval-every", 20, "--lr", "3e-2", "--model.dropout", 0)
+    said = clearhead("train", path, *KIND, "--out", tmp_path / "run", *SIZES, *flags)
+    best = read_run(tmp_path / "run").best()
+    assert best.step < 120
+    assert f"{best.val_loss:.3f}" in said.out
+    assert f"{best.step}" in said.out.splitlines()[0]
+    answer = json.loads(clearhead("generate", tmp_path / "run", "-p", "7a1", "--json").out)
+    assert answer["model"] == str(best.path)
+
+
 def test_the_example_is_answered_by_the_printed_command(clearhead: Clearhead, pairs: Path, tmp_path: Path) -> None:
     """Quotes and all: the sources hold a space."""
     said = clearhead("train", pairs, *KIND, "--out", tmp_path / "run", *SIZES, "--steps", 1)
