@@ -105,7 +105,7 @@ def test_a_memory_that_is_computed_at_each_step_is_caught(monkeypatch: pytest.Mo
     def again_and_again() -> None:
         store = GrowingStore(model.decoder)
         for t in range(T):
-            model.decoder(target[:, [t]], store=model.remember(source, store=store))
+            model.decoder(target[:, [t]], store=model.remember(source).beside(store))
 
     with pytest.raises(AssertionError):
         check_once(model, counts, again_and_again)
@@ -165,7 +165,7 @@ def test_a_store_that_forgets_the_own_tokens_is_caught() -> None:
 def test_one_advance_a_forward() -> None:
     model, (source, target) = model_of(), pair()
     own = GrowingStore(model.decoder)
-    store = model.remember(source, store=own)
+    store = model.remember(source).beside(own)
     for length in (1, 3, 4):
         model.decoder(target[:, own.length : length], store=store)
         assert own.length == length

@@ -231,7 +231,7 @@ def test_memory_of_weights_gradients_and_optimiser_is_theirs(config: StackConfig
 def test_the_cache_of_an_encoder_decoder_is_its_own_and_the_memory(config: EncoderDecoderConfig) -> None:
     model = build(config, seed=0).eval()
     own = GrowingStore(model.decoder)
-    store = model.remember(ids(2, 4), store=own)
+    store = model.remember(ids(2, 4)).beside(own)
     model.decoder(ids(2, 6), store=store)
     held = [tensor for layer in own.layers for tensor in layer.kept or ()]
     remembered = [tensor for memory in store.memories for tensor in (memory.k, memory.v)]

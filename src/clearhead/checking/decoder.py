@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from clearhead.models.config import DecoderConfig
 from clearhead.models.config_encoders import EncoderDecoderConfig
 from clearhead.models.decoder import Decoder
 from clearhead.models.encoder_decoder import EncoderDecoder
-from clearhead.ops.tap import Tap
+from clearhead.ops.tap import Scoped, Tap
 
 AGREEMENT = 1e-12
 """How far kernels may differ in float64, beside the size of the logits."""
@@ -105,11 +106,15 @@ def kernels_agree(
         fill(twin, own_tensors(model), Path("model"))
         with torch.no_grad():
             logits.append(twin(*ids))
-    definition = logits[1]
-    difference = max((each - definition).abs().max().item() for each in logits)
-    allowed = AGREEMENT * max(1.0, definition.abs().max().item())
+    difference, allowed = apart(logits, logits[1])
     evidence = say("checking.kernels", difference=f"{difference:.1e}", allowed=f"{allowed:.1e}")
     return Finding("kernel.differs", difference <= allowed, difference, evidence)
+
+
+def apart(found: Iterable[Tensor], definition: Tensor) -> tuple[float, float]:
+    """How far logits are from what they should be, at most, and how far rounding allows them to be."""
+    difference = max((each - definition).abs().max().item() for each in found)
+    return difference, AGREEMENT * max(1.0, definition.abs().max().item())
 
 
 class Leaf:
@@ -133,20 +138,7 @@ class Leaf:
 
     def within(self, scope: str) -> Tap:
         """The same tap, for names that begin with `scope` and a dot."""
-        return _Inner(self, f"{scope}.")
-
-
-class _Inner:
-    """A `Leaf` as a scope sees it."""
-
-    def __init__(self, leaf: Leaf, prefix: str) -> None:
-        self.leaf, self.prefix = leaf, prefix
-
-    def __call__(self, name: str, tensor: Tensor) -> Tensor:
-        return self.leaf(self.prefix + name, tensor)
-
-    def within(self, scope: str) -> Tap:
-        return _Inner(self.leaf, f"{self.prefix}{scope}.")
+        return Scoped(self, f"{scope}.")
 
 
 def _places(length: int) -> list[int]:

@@ -7,7 +7,7 @@ import copy
 import torch
 from torch import Tensor
 
-from clearhead.checking.decoder import AGREEMENT, Leaf, kernels_agree, no_future, no_future_gradient, past_is_seen
+from clearhead.checking.decoder import Leaf, apart, kernels_agree, no_future, no_future_gradient, past_is_seen
 from clearhead.checking.finding import Finding
 from clearhead.generation.stores import GrowingStore
 from clearhead.layers.memory import CrossStore
@@ -62,8 +62,7 @@ def padding_is_ignored(model: EncoderDecoder, source: Tensor, target: Tensor) ->
     alone = model(short, target)
     real = (torch.arange(source.shape[-1]) < short.shape[-1]).expand(source.shape)
     contents = [source, torch.where(real, source, (source + 1) % model.encoder.embedding.num_embeddings)]
-    moved = max((model(ids, target, source_real=real) - alone).abs().max().item() for ids in contents)
-    allowed = AGREEMENT * max(1.0, alone.abs().max().item())
+    moved, allowed = apart((model(ids, target, source_real=real) for ids in contents), alone)
     evidence = say("checking.padding", moved=f"{moved:.1e}", allowed=f"{allowed:.1e}")
     return Finding("mask.ignored", moved <= allowed, moved, evidence)
 
@@ -74,7 +73,6 @@ def cache_agrees(model: EncoderDecoder, target: Tensor, memory: CrossStore) -> F
     whole = model.decoder(target, store=memory)
     store = memory.beside(GrowingStore(model.decoder))
     parts = torch.cat([model.decoder(token, store=store) for token in torch.split(target, 1, dim=1)], dim=1)
-    difference = (whole - parts).abs().max().item()
-    allowed = AGREEMENT * max(1.0, whole.abs().max().item())
+    difference, allowed = apart([parts], whole)
     evidence = say("checking.cache", difference=f"{difference:.1e}", allowed=f"{allowed:.1e}")
     return Finding("cache.mismatch", difference <= allowed, difference, evidence)

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from clearhead.layers.cross_block import PostNormCrossBlock, SequentialCrossBlock
 from clearhead.layers.memory import CrossStore, Memory
-from clearhead.layers.store import NO_STORE, Store, as_real
+from clearhead.layers.store import NO_STORE, as_real
 from clearhead.models.decoder import Decoder
 from clearhead.models.encoder import Encoder
 from clearhead.ops.masks import EVERYTHING, Allowed, Mask, Padding
@@ -61,15 +61,12 @@ class EncoderDecoder(nn.Module):
         logits: Tensor = self.decoder(target, real=target_real, store=memory, tap=tap.within("decoder"))
         return logits
 
-    def remember(
-        self, source: Tensor, *, real: Tensor | None = None, store: Store = NO_STORE, tap: Tap = NO_TAP
-    ) -> CrossStore:
+    def remember(self, source: Tensor, *, real: Tensor | None = None, tap: Tap = NO_TAP) -> CrossStore:
         """Read the source (B,M) once, and keep the keys and values that each block of the decoder will ask.
 
         Args:
             source: ids.
             real: (B,M) booleans, False for padding, which no query will see.
-            store: for the decoder's own tokens.
             tap: sees the encoder's tensors, and `decoder.blocks.*.cross_attention.k` and `.v`.
         """
         features = self.encoder(source, real=real, tap=tap.within("encoder"))
@@ -81,4 +78,5 @@ class EncoderDecoder(nn.Module):
                 features, tap=tap.within(f"decoder.blocks.{index}.cross_attention")
             )
             memories.append(Memory(k, v, visible))
-        return CrossStore(memories, store)
+        # Named, not left to the default: the compiler cannot take a default that is an object.
+        return CrossStore(memories, NO_STORE)

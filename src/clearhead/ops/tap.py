@@ -23,6 +23,26 @@ class Tap(Protocol):
         ...
 
 
+class Scoped:
+    """A tap as a scope sees it: every name reaches the tap with a prefix.
+
+    Args:
+        tap: what the names go to, with what it is given.
+        prefix: of the names, its last dot included.
+    """
+
+    def __init__(self, tap: Tap, prefix: str) -> None:
+        self.tap, self.prefix = tap, prefix
+
+    def __call__(self, name: str, tensor: Tensor) -> Tensor:
+        """What the tap gives for the whole name."""
+        return self.tap(self.prefix + name, tensor)
+
+    def within(self, scope: str) -> Scoped:
+        """The same tap, with a longer prefix."""
+        return Scoped(self.tap, f"{self.prefix}{scope}.")
+
+
 class NoTap:
     """The tap that does nothing."""
 

@@ -7,7 +7,7 @@ from fnmatch import translate
 
 from torch import Tensor
 
-from clearhead.ops.tap import Tap
+from clearhead.ops.tap import Scoped, Tap
 
 
 class Recorder:
@@ -38,17 +38,4 @@ class Recorder:
 
     def within(self, scope: str) -> Tap:
         """A tap that records into the same `tensors`, its names prefixed with `scope` and a dot."""
-        return _Scoped(self, f"{scope}.")
-
-
-class _Scoped:
-    """The part of a recorder that a scope sees."""
-
-    def __init__(self, recorder: Recorder, prefix: str) -> None:
-        self.recorder, self.prefix = recorder, prefix
-
-    def __call__(self, name: str, tensor: Tensor) -> Tensor:
-        return self.recorder(self.prefix + name, tensor)
-
-    def within(self, scope: str) -> Tap:
-        return _Scoped(self.recorder, f"{self.prefix}{scope}.")
+        return Scoped(self, f"{scope}.")

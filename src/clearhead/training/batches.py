@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -28,6 +28,32 @@ class Batch(NamedTuple):
         return Batch(self.inputs.to(device), self.targets.to(device))
 
 
+class Epochs:
+    """What the samples of a step are, where every epoch visits all of them in an order of its own.
+
+    The order is a pure function of the seed and the epoch; the last one asked for is kept.
+
+    Args:
+        order: from a generator to the samples of an epoch, always as many.
+        size: how many they are.
+        seed: with the epoch, of the generator.
+    """
+
+    def __init__(self, order: Callable[[np.random.Generator], Ids], size: int, seed: int) -> None:
+        self.order, self.size, self.seed = order, size, seed
+        self._last: tuple[int, Ids] = (-1, np.empty(0, dtype=np.int64))
+
+    def of_step(self, step: int, batch: int) -> list[Any]:
+        """The `batch` samples of a step; they may lie in two epochs or more."""
+        numbers = range(step * batch, (step + 1) * batch)
+        return [self._of(number // self.size)[number % self.size] for number in numbers]
+
+    def _of(self, epoch: int) -> Ids:
+        if self._last[0] != epoch:
+            self._last = (epoch, self.order(np.random.default_rng([self.seed, epoch])))
+        return self._last[1]
+
+
 class Windows:
     """Windows of T + 1 tokens; T inputs and, one place further, their T targets.
 
@@ -49,31 +75,27 @@ class Windows:
         self.documents = [document for document in documents if len(document) > context]
         if not self.documents:
             raise ValueError(f"no document has more than {context} tokens")
-        self.context, self.batch, self.seed = context, batch, seed
+        self.context, self.batch = context, batch
         # One window fewer than fits at most: an epoch begins at a place of its own, and over the epochs every token is met.
         self.counts = [max(1, (len(document) - 1) // context - 1) for document in self.documents]
         self.an_epoch = sum(self.counts)
-        self._order: tuple[int, NDArray[np.int64]] = (-1, np.empty((0, 2), dtype=np.int64))
+        self.epochs = Epochs(self._order, self.an_epoch, seed)
 
     def __call__(self, step: int) -> Batch:
         """The batch of update `step`, counted from 0."""
-        numbers = range(step * self.batch, (step + 1) * self.batch)
-        places = [self._epoch(number // self.an_epoch)[number % self.an_epoch] for number in numbers]
+        places = self.epochs.of_step(step, self.batch)
         rows = np.stack([self.documents[which][start : start + self.context + 1] for which, start in places])
         window = torch.from_numpy(rows)
         return Batch(window[:, :-1].contiguous(), window[:, 1:].contiguous())
 
-    def _epoch(self, epoch: int) -> NDArray[np.int64]:
-        """(document, start) of every window of an epoch, in its order; the last epoch asked for is kept."""
-        if self._order[0] != epoch:
-            generator = np.random.default_rng([self.seed, epoch])
-            places = []
-            for which, (document, count) in enumerate(zip(self.documents, self.counts, strict=True)):
-                room = len(document) - 1 - count * self.context
-                starts = generator.integers(0, room + 1) + np.arange(count) * self.context
-                places.append(np.stack([np.full(count, which), starts], axis=1))
-            self._order = (epoch, generator.permutation(np.concatenate(places)))
-        return self._order[1]
+    def _order(self, generator: np.random.Generator) -> Ids:
+        """(document, start) of every window of an epoch, in its order."""
+        places = []
+        for which, (document, count) in enumerate(zip(self.documents, self.counts, strict=True)):
+            room = len(document) - 1 - count * self.context
+            starts = generator.integers(0, room + 1) + np.arange(count) * self.context
+            places.append(np.stack([np.full(count, which), starts], axis=1))
+        return generator.permutation(np.concatenate(places))
 
 
 def whole(documents: Sequence[Ids], context: int, batch: int) -> Iterator[Batch]:

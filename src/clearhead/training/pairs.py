@@ -7,11 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from clearhead.ops.loss import IGNORED
-from clearhead.training.batches import Ids
+from clearhead.training.batches import Epochs, Ids
 
 
 class IdPair(NamedTuple):
@@ -73,20 +72,12 @@ class Shuffled:
     """
 
     def __init__(self, pairs: Sequence[IdPair], marks: Marks, batch: int, seed: int) -> None:
-        self.pairs, self.marks, self.batch, self.seed = pairs, marks, batch, seed
-        self._order: tuple[int, NDArray[np.int64]] = (-1, np.empty(0, dtype=np.int64))
+        self.pairs, self.marks, self.batch = pairs, marks, batch
+        self.epochs = Epochs(lambda generator: generator.permutation(len(pairs)), len(pairs), seed)
 
     def __call__(self, step: int) -> PairBatch:
         """The batch of update `step`, counted from 0."""
-        numbers = range(step * self.batch, (step + 1) * self.batch)
-        each = len(self.pairs)
-        return batch_of([self.pairs[self._epoch(number // each)[number % each]] for number in numbers], self.marks)
-
-    def _epoch(self, epoch: int) -> NDArray[np.int64]:
-        """The order of an epoch; the last one asked for is kept."""
-        if self._order[0] != epoch:
-            self._order = (epoch, np.random.default_rng([self.seed, epoch]).permutation(len(self.pairs)))
-        return self._order[1]
+        return batch_of([self.pairs[number] for number in self.epochs.of_step(step, self.batch)], self.marks)
 
 
 class Drawn:
