@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 
+from clearhead.cli import info, train
 from tests.cli.runs import SIZES, Clearhead
 
 NOWHERE = "no/such/place"
@@ -179,6 +182,54 @@ def test_a_configuration_that_is_wrong(
     path = tmp_path / "config.yaml"
     path.write_text(written + "\n", encoding="utf-8")
     assert named in clearhead("train", text, "--config", path, "--out", tmp_path / "run").mistake
+
+
+def wants_too_much(_: object) -> int:
+    """More than any machine has, asked as PyTorch asks."""
+    return len(torch.empty(2**50))
+
+
+def error_of(error: type[Exception], said: str) -> Callable[[object], int]:
+    def run(_: object) -> int:
+        raise error(said)
+
+    return run
+
+
+MEMORY = {
+    "PyTorch on a CPU": (wants_too_much, "4,194,304.00 GiB"),
+    "on Windows": (
+        error_of(RuntimeError, "DefaultCPUAllocator: not enough memory: you tried to allocate 536870912 bytes."),
+        "0.50 GiB",
+    ),
+    "CUDA": (
+        error_of(torch.OutOfMemoryError, "CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has"),
+        "20.00 MiB",
+    ),
+    "without a word": (error_of(torch.OutOfMemoryError, "at the limit\nand so on"), "(at the limit)"),
+    "MPS": (error_of(RuntimeError, "MPS backend out of memory (max 18.13 GB). Tried to allocate 2.0 GB"), "2.0 GB"),
+    "numpy": (error_of(MemoryError, "Unable to allocate 8.00 PiB for an array"), "8.00 PiB"),
+    "Python": (error_of(MemoryError, ""), "(MemoryError)"),
+}
+
+
+@pytest.mark.parametrize("who", MEMORY)
+def test_memory_that_is_not_there_is_one_line(clearhead: Clearhead, monkeypatch: pytest.MonkeyPatch, who: str) -> None:
+    asks, named = MEMORY[who]
+    monkeypatch.setattr(train, "run", asks)
+    monkeypatch.setattr(info, "run", asks)
+    line = clearhead("train").mistake
+    assert all(part in line for part in (named, "--batch", "--model.context"))
+    # Nothing else has a batch to make smaller.
+    other = clearhead("info").mistake
+    assert named in other
+    assert "--batch" not in other
+
+
+def test_a_fault_of_ours_is_not_taken_for_want_of_memory(clearhead: Clearhead, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(train, "run", error_of(RuntimeError, "The size of tensor a (3) must match memory (4)"))
+    with pytest.raises(RuntimeError, match="must match"):
+        clearhead("train")
 
 
 def test_a_run_that_is_damaged(clearhead: Clearhead, text: Path, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from clearhead.generation import stores
+from clearhead.generation.stores import counted, fixed, window
 from clearhead.layers import attention, block, feedforward, look, norm, positions
 from clearhead.layers import store as base
 from clearhead.models import build as factory
@@ -22,7 +23,7 @@ from tests.equalities.registry import Fault, fault
 
 @fault("position.left-padding", "positions counted from the pad", "位置从填充处数起")
 def counted_from_the_pad(patch: pytest.MonkeyPatch) -> None:
-    for module in (base, stores):
+    for module in (base, counted, fixed, window):
         patch.setattr(module, "ragged_positions", lambda real: torch.arange(real.shape[-1]).expand(real.shape))
 
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from clearhead.generation import sampling, stores
+from clearhead.generation.stores import counted, fixed, growing, window
 from clearhead.layers import attention
 from clearhead.layers import store as base
 from clearhead.models import build as factory
@@ -29,36 +30,42 @@ def stale_cache(patch: pytest.MonkeyPatch) -> None:
     def truncate(self, length: int) -> None:
         self.kept = (self.kept[0][..., -length:, :], self.kept[1][..., -length:, :])
 
-    patch.setattr(stores._GrowingLayer, "truncate", truncate)
+    patch.setattr(growing._GrowingLayer, "truncate", truncate)
 
 
 @fault("cache.aliased", "two caches write into one memory", "两个缓存写进同一块内存")
 def aliased(patch: pytest.MonkeyPatch) -> None:
-    right, pool = stores._FixedLayer._room, {}
+    right, pool = fixed._FixedLayer._room, {}
 
     def room(self, new: Tensor) -> Tensor:
         self.store.rooms = getattr(self.store, "rooms", 0) + 1
         return pool.setdefault(self.store.rooms, right(self, new))
 
-    patch.setattr(stores._FixedLayer, "_room", room)
+    patch.setattr(fixed._FixedLayer, "_room", room)
 
 
 @fault("cache.ring-off-by-one", "the ring writes one slot further", "环形缓存多写一格")
 def ring_off_by_one(patch: pytest.MonkeyPatch) -> None:
-    right = stores._RingLayer.append
+    right = window._RingLayer.append
 
     def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         seen = right(self, k, v)
-        self.ring = (self.ring[0].roll(1, -2), self.ring[1].roll(1, -2))
+        self.kept = (self.kept[0].roll(1, -2), self.kept[1].roll(1, -2))
         return seen
 
-    patch.setattr(stores._RingLayer, "append", append)
+    patch.setattr(window._RingLayer, "append", append)
+
+
+@fault("batch.mixing", "choosing rows of a cache keeps their old order", "从缓存中选行时仍按原来的顺序")
+def rows_unordered(patch: pytest.MonkeyPatch) -> None:
+    right = counted.KeptLayer.select
+    patch.setattr(counted.KeptLayer, "select", lambda self, rows: right(self, rows.sort().values))
 
 
 @fault("cache.overflow", "room for one token more than asked", "缓存多留了一格")
 def one_too_many(patch: pytest.MonkeyPatch) -> None:
-    right = stores._RingLayer._room
-    patch.setattr(stores._RingLayer, "_room", lambda self, new: F.pad(right(self, new), (0, 0, 0, 1)))
+    right = window._RingLayer._room
+    patch.setattr(window._RingLayer, "_room", lambda self, new: F.pad(right(self, new), (0, 0, 0, 1)))
 
 
 @fault("cache.forgotten", "going back further than the ring holds is allowed", "允许退回到环中已没有的位置")

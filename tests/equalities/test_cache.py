@@ -9,7 +9,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from clearhead.generation.stores import Cache, FixedStore, GrowingStore, WindowStore, bytes_kept
+from clearhead.generation.stores import Cache, DoublingStore, FixedStore, GrowingStore, WindowStore
 from clearhead.models.cost import cache_elements
 from clearhead.models.decoder import Decoder
 from tests.equalities import faults as f
@@ -20,7 +20,7 @@ from tests.equalities.variants import CONTEXT, VARIANTS, B, T, ids_of, model_of
 
 Make = Callable[[Decoder], Cache]
 SPARE = 4
-KEEP_ALL: list[Make] = [GrowingStore, FixedStore]
+KEEP_ALL: list[Make] = [GrowingStore, DoublingStore, FixedStore]
 RINGS: list[Make] = [WindowStore, partial(WindowStore, spare=SPARE)]
 SPLITS = [[first] + [1] * (T - first) for first in range(1, T + 1)]
 CHUNKS = [[2] * 6 + [1], [5, 4, 4], [1, 7, 1, 4], [3, 1, 1, 1, 7]]
@@ -130,6 +130,28 @@ def test_caches_are_isolated(variant: str) -> None:
 
 
 @claim(
+    "Choosing rows of a cache (fewer, others, one more than once) = having read these rows alone",
+    "从缓存中选行（更少、换序或重复）= 只读过这些行",
+    over=VARIANTS,
+    faults={h.rows_unordered: "learned"},
+)
+@torch.no_grad()
+def test_chosen_rows_are_rows_read_alone(variant: str) -> None:
+    model, ids = model_of(variant), ids_of()
+    for make in stores_for(variant):
+        for rows, first in itertools.product(([1], [1, 0], [0, 0, 1]), (0, 2)):
+            real = torch.ones_like(ids, dtype=torch.bool)
+            real[0, :first] = False
+            chosen, store = torch.tensor(rows), make(model)
+            model(ids[:, :8], store=store, real=real[:, :8])
+            store.select(rows)
+            rest = in_pieces(model, ids[chosen, 8:], store, [1, T - 9])
+            close(rest, model(ids[chosen], real=real[chosen])[:, 8:])
+            if rows == [1]:
+                close(rest, model(ids[1:2])[:, 8:])
+
+
+@claim(
     "A cache of S tokens takes 2·L·B·S·K·d numbers, for every store",
     "S 个词元的缓存恰好占 2·L·B·S·K·d 个数（各种缓存）",
     over=VARIANTS,
@@ -143,6 +165,7 @@ def test_bytes_are_those_of_the_formula(variant: str) -> None:
         widest = max(sight.window or 0 for sight in config.sights)
         expected = [
             (GrowingStore(model), T),
+            (DoublingStore(model), min(CONTEXT, 64)),
             (FixedStore(model), CONTEXT),
             (FixedStore(model, T), T),
             *(
@@ -152,9 +175,9 @@ def test_bytes_are_those_of_the_formula(variant: str) -> None:
             ),
         ]
         for store, slots in expected:
-            assert bytes_kept(store) == 0
+            assert store.bytes_kept() == 0
             in_pieces(model, ids, store, [10, 1, 2])
-            assert bytes_kept(store) == each * cache_elements(config, B, slots)
+            assert store.bytes_kept() == each * cache_elements(config, B, slots)
 
 
 @claim(

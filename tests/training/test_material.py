@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,8 +18,10 @@ from clearhead.training import sizing
 from clearhead.training.material import Material, new_material
 from clearhead.training.pair_data import PairData
 from clearhead.training.pairs import PairBatch
+from clearhead.training.plan import new_plan
 from clearhead.training.sizing import PAIRS_BATCH
 from clearhead.training.text_data import TextData
+from tests.training.toy import CPU
 from tests.training.toy_pairs import LINES, TINY, written
 
 
@@ -92,6 +95,50 @@ def test_many_pairs_need_no_dropout(monkeypatch: pytest.MonkeyPatch, pairs: str)
     for few, dropout in ((33, 0.1), (32, 0.0)):
         monkeypatch.setattr(sizing, "FEW_PAIRS", few)
         assert config_of(material(pairs)).dropout == dropout
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "typed", "batch"),
+    [
+        # 2^25 weights are 64 pairs of 4 heads in 2 blocks that read 256; there are targets of 7 positions beside them.
+        (252, 1, {}, 63),
+        (251, 1, {}, 64),
+        (999, 1, {}, 4),
+        (1, 999, {}, 4),
+        (999, 999, {}, 1),
+        (9999, 1, {}, 1),
+        (999, 1, {"heads": 1}, 16),
+        (999, 1, {"encoder_layers": 1}, 8),
+        (1, 999, {"encoder_layers": 1}, 4),
+        (1, 999, {"layers": 8}, 1),
+    ],
+    ids=str,
+)
+def test_long_pairs_are_fewer_an_update_and_the_user_is_told(
+    tmp_path: Path, source: int, target: int, typed: dict[str, int], batch: int
+) -> None:
+    """One is enough: it makes every row of its update as long."""
+    lines = [*LINES, f"{'s' * source}\t{'t' * target}"]
+    model = EncoderDecoderConfig(**typed)  # type: ignore[arg-type]
+    made = material(written(tmp_path / "long.tsv", lines), model=model, typed=frozenset(typed))
+    assert made.batch == batch
+    assert (made.few is None) == (batch == PAIRS_BATCH)
+    if made.few is not None:
+        numbers = [int(number) for number in re.findall(r"\d+", made.few)]
+        assert numbers == [batch, PAIRS_BATCH, max(10, source + 1), max(7, target + 1)]
+
+
+def test_a_smaller_batch_is_picked_only_where_none_is_given(tmp_path: Path) -> None:
+    path = written(tmp_path / "long.tsv", [*LINES, f"{'s' * 999}\tt"])
+    plan = new_plan(
+        tmp_path / "picked", [path], {"steps": 1}, model=EncoderDecoderConfig(), typed=frozenset(), device=CPU
+    )
+    assert plan.settings.batch == 4
+    assert sum("--batch" in reason for reason in plan.reasons) == 1
+    given = {"steps": 1, "batch": 5}
+    plan = new_plan(tmp_path / "given", [path], given, model=EncoderDecoderConfig(), typed=frozenset(), device=CPU)
+    assert plan.settings.batch == 5
+    assert not any("--batch" in reason for reason in plan.reasons)
 
 
 @pytest.mark.parametrize(

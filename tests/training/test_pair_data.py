@@ -165,6 +165,20 @@ def test_the_objective_trains_on_one_part_and_is_judged_by_the_other(
     assert not torch.equal(other.batches(0).source, objective.batches(0).source)
 
 
+def test_an_evaluation_takes_fewer_long_pairs_at_a_time(tmp_path: Path) -> None:
+    """Of a thousand short pairs one is long; what the short ones are compared with stays as it was."""
+    pairs = [Pair(f"{n}", "x") for n in range(9999)]
+    short = prepare_pairs(read_pair_texts([written(tmp_path / "short.tsv", pairs)]), character_tokenizer(pairs))
+    assert [len(batch.source) for batch in short.objective(CONFIG, batch=9, seed=0).validation()] == [256] * 3 + [231]
+    number = pairs.index(short.example)
+    pairs[number] = Pair(short.example.source, "x" * 2047)
+    long = prepare_pairs(read_pair_texts([written(tmp_path / "long.tsv", pairs)]), character_tokenizer(pairs))
+    assert long.example == pairs[number]
+    batches = list(long.objective(CONFIG, batch=9, seed=0).validation())
+    assert [len(batch.source) for batch in batches] == [1, *[256] * 3, 230]
+    assert sum(batch.inputs.shape[1] for batch in batches[1:]) == 8
+
+
 def test_the_marks_are_those_of_the_tokenizer(data: PairData) -> None:
     batch = data.objective(CONFIG, batch=9, seed=0).batches(0)
     assert set(batch.inputs[:, 0].tolist()) == {data.tokenizer.begin}

@@ -82,6 +82,35 @@ def test_all_pairs_are_all_of_them_in_order(batch: int) -> None:
     assert rows == [row for one in PAIRS for row in numbers(batch_of([one], MARKS))]
 
 
+# With their marks: 3, 3, 9, 2, 2, 2, 5, 5, 7.
+LENGTHS = [(2, 1), (1, 2), (8, 1), (1, 1), (1, 0), (0, 1), (4, 2), (1, 4), (1, 6)]
+
+
+@pytest.mark.parametrize(
+    ("scores", "together"),
+    [
+        (10**9, [4, 4, 1]),
+        (81 * 4, [4, 4, 1]),
+        (81 * 4 - 1, [3, 4, 2]),
+        (81 * 2, [2, 2, 4, 1]),
+        (100, [2, 1, 4, 2]),
+        (50, [2, 1, 3, 2, 1]),
+        (49, [2, 1, 3, 1, 1, 1]),
+        (8, [1, 1, 1, 2, 1, 1, 1, 1]),
+        (1, [1] * 9),
+    ],
+)
+def test_fewer_long_pairs_go_together(scores: int, together: list[int]) -> None:
+    """Rows times the square of the longest stay below a bound, by hand; a pair that is longer goes alone."""
+    pairs = [pair([1] * source, [2] * target) for source, target in LENGTHS]
+    batches = list(all_pairs(pairs, MARKS, 4, scores=scores))
+    assert [len(batch.source) for batch in batches] == together
+    assert [row for batch in batches for row in numbers(batch)] == numbers(batch_of(pairs, MARKS))
+    for batch in batches:
+        rows, longest = len(batch.source), max(batch.source.shape[1], batch.inputs.shape[1])
+        assert rows == 1 or rows * longest**2 <= scores
+
+
 def model() -> nn.Module:
     """Small, in float64, with weights that matter."""
     made = build(CONFIG, seed=2).double().eval()
@@ -111,7 +140,9 @@ def test_the_loss_is_that_of_each_pair_alone_whatever_the_batch(batch: int) -> N
     found = [by_hand(made, one) for one in PAIRS]
     mean = sum(each[0] for each in found) / sum(each[1] for each in found)
     assert evaluate(made, all_pairs(PAIRS, MARKS, batch), target_token) == pytest.approx(mean, abs=1e-12)
+    assert evaluate(made, all_pairs(PAIRS, MARKS, batch, scores=20), target_token) == pytest.approx(mean, abs=1e-12)
     share = sum(each[2] for each in found) / len(found)
+    assert evaluate(made, all_pairs(PAIRS, MARKS, batch, scores=20), exact_match) == share
     assert evaluate(made, all_pairs(PAIRS, MARKS, batch), exact_match) == share
 
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from clearhead.layers.store import NO_STORE, LayerStore, Places, Store
-from clearhead.ops.masks import Mask
+from clearhead.ops.masks import Allowed, Everything, Mask
 
 
 class Memory(NamedTuple):
@@ -27,6 +27,12 @@ class Memory(NamedTuple):
     """Values (B,K,M,d)."""
     visible: Mask
     """Which of its positions are real."""
+
+    def select(self, rows: Sequence[int]) -> Memory:
+        """These rows of the batch, in this order, as often as they are named."""
+        index = torch.tensor(rows, device=self.k.device)
+        visible = self.visible if isinstance(self.visible, Everything) else Allowed(self.visible.matrix()[index])
+        return Memory(self.k[index], self.v[index], visible)
 
 
 class CrossStore:
@@ -43,6 +49,10 @@ class CrossStore:
     def beside(self, own: Store) -> CrossStore:
         """The same memory beside another store; the memory is shared, not copied."""
         return CrossStore(self.memories, own)
+
+    def select(self, rows: Sequence[int]) -> CrossStore:
+        """The memory of these rows of the batch, beside no store."""
+        return CrossStore([memory.select(rows) for memory in self.memories])
 
     def places(self, length: int, real: Tensor | None, device: torch.device) -> Places:
         """Where the own tokens stand."""
@@ -66,6 +76,21 @@ class CrossLayer(NamedTuple):
     def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """As `LayerStore.append`, for the own tokens."""
         return self.own.append(k, v)
+
+
+class NoMemory:
+    """The memory of a model that reads no other sequence."""
+
+    def beside(self, own: Store) -> Store:
+        """The store alone."""
+        return own
+
+    def select(self, rows: Sequence[int]) -> NoMemory:
+        """Itself."""
+        return self
+
+
+NO_MEMORY = NoMemory()
 
 
 def recall(store: LayerStore) -> Memory:
