@@ -9,6 +9,7 @@ import difflib
 import importlib
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 
@@ -43,6 +44,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _discard_output()
         print(f"clearhead: {say('cli.system', reason=error)}", file=sys.stderr)
         return 2
+    except (MemoryError, RuntimeError) as error:
+        if not _no_memory(error):
+            raise
+        reason, training = _wanted(error), arguments[:1] == ["train"]
+        line = say("cli.no_memory_to_train" if training else "cli.no_memory", reason=reason)
+        print(f"clearhead: {line}", file=sys.stderr)
+        return 2
 
 
 def _run(arguments: Sequence[str]) -> int:
@@ -60,6 +68,24 @@ def _run(arguments: Sequence[str]) -> int:
     except SystemExit as leaving:
         # --help and --print_config print and leave.
         return int(leaving.code or 0)
+
+
+def _no_memory(error: Exception) -> bool:
+    """Whether PyTorch (on any device and system) or numpy asked for more memory than there is.
+
+    On a CPU it is a RuntimeError like any other, so what it says decides; torch is not imported to ask for its class.
+    """
+    said = re.search(r"can't allocate memory|not enough memory|out of memory", str(error))
+    return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or said is not None
+
+
+def _wanted(error: Exception) -> str:
+    """How much was asked for, if the error says so; otherwise the first line of what it says."""
+    asked = re.search(r"allocate ([\d.]+) (\w+)", str(error))
+    if asked is None:
+        return next(iter(str(error).splitlines()), type(error).__name__)
+    amount, unit = asked.groups()
+    return f"{int(amount) / 2**30:,.2f} GiB" if unit == "bytes" else f"{amount} {unit}"
 
 
 def _discard_output() -> None:

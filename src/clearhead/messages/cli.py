@@ -12,6 +12,14 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "没有动词 {verb}；是不是 {near}？`clearhead --help` 列出全部",
     ),
     "cli.system": ("the system refused: {reason}", "系统拒绝：{reason}"),
+    "cli.no_memory": (
+        "there is not enough memory ({reason}); shorten the input, or take a smaller model",
+        "内存不足（{reason}）；请缩短输入，或使用更小的模型",
+    ),
+    "cli.no_memory_to_train": (
+        "there is not enough memory ({reason}); start again with a smaller --batch, or with shorter pairs or a smaller --model.context",
+        "内存不足（{reason}）；请用更小的 --batch 重新开始，或缩短各对数据，或调小 --model.context",
+    ),
     "cli.interrupted": ("stopped", "已停止"),
     "cli.unknown_flag": (
         "there is no option {flag} here; did you mean {near}?",

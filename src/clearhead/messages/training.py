@@ -31,6 +31,12 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "for {pairs} pairs: {encoder_layers} + {layers} blocks, {heads} heads, width {width}, source up to {source}, target up to {target}, dropout {dropout}",
         "针对 {pairs} 对数据：{encoder_layers} + {layers} 个块，{heads} 个头，宽度 {width}，源最长 {source}，目标最长 {target}，dropout {dropout}",
     ),
+    "training.few_pairs": (
+        "Batch: {batch} pairs instead of {usual}, as the longest source needs {source} positions and the longest target {target},"
+        " and the memory of an update grows with their square (--batch chooses another).",
+        "批大小：每步 {batch} 对而不是 {usual} 对，因为最长的源需要 {source} 个位置、最长的目标需要 {target} 个，"
+        "而每步所需内存随其平方增长（可用 --batch 另选）。",
+    ),
     "training.no_pairs": (
         "an encoder-decoder learns from pairs; give a file with a source, a tab and a target on each line",
         "编码器-解码器从成对数据中学习；请给出一个文件，每行为：源、制表符、目标",

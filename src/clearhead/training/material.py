@@ -12,7 +12,7 @@ from clearhead.models.config import DecoderConfig, ModelConfig, StackConfig
 from clearhead.models.config_encoders import EncoderDecoderConfig
 from clearhead.text import MarkedTokenizer
 from clearhead.training.pair_data import PairData, PairTexts, prepare_pairs, read_pair_texts
-from clearhead.training.sizing import PAIRS_BATCH, pick_pairs_config, pick_size
+from clearhead.training.sizing import PAIRS_BATCH, pick_pairs_batch, pick_pairs_config, pick_size
 from clearhead.training.text_data import TextData, Texts, new_tokenizer, prepare, read_texts
 
 Data = TextData | PairData
@@ -31,6 +31,8 @@ class Material:
     """How many samples an update takes, unless the user says otherwise."""
     sizes: str
     """The sizes in words."""
+    few: str | None = None
+    """Why `batch` is smaller than it is for others; None if it is not."""
 
 
 def new_material(
@@ -122,7 +124,9 @@ def _pairs(texts: PairTexts, model: EncoderDecoderConfig, typed: frozenset[str] 
         target=config.context,
         dropout=config.dropout,
     )
-    return Material(config, data, PAIRS_BATCH, sizes)
+    batch = pick_pairs_batch(config, source, target)
+    few = say("training.few_pairs", batch=batch, usual=PAIRS_BATCH, source=source, target=target)
+    return Material(config, data, batch, sizes, few if batch < PAIRS_BATCH else None)
 
 
 def _fitting_pairs(config: EncoderDecoderConfig, data: PairData) -> EncoderDecoderConfig:

@@ -17,7 +17,9 @@ from clearhead.training.objective import Objective
 from clearhead.training.pairs import IdPair, Marks, PairBatch, Shuffled, all_pairs
 
 EVALUATION_PAIRS = 256
-"""How many pairs go through the model together in an evaluation; bounds its memory, not its result."""
+"""How many pairs go through the model together in an evaluation, unless they are long."""
+EVALUATION_SCORES = EVALUATION_PAIRS * 128**2
+"""How many scores a head has of them at most; bounds the memory of an evaluation, not its result."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ class PairData:
         marks = Marks(self.tokenizer.begin, self.tokenizer.end)
         return Objective(
             Shuffled(self.train, marks, batch, seed),
-            lambda: all_pairs(self.validation, marks, EVALUATION_PAIRS),
+            lambda: all_pairs(self.validation, marks, EVALUATION_PAIRS, scores=EVALUATION_SCORES),
             target_token,
             {"exact_match": exact_match},
         )

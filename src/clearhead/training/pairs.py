@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -105,10 +106,24 @@ class Drawn:
         return batch_of([self.draw(generator) for _ in range(self.batch)], self.marks)
 
 
-def all_pairs(pairs: Sequence[IdPair], marks: Marks, batch: int) -> Iterator[PairBatch]:
-    """Every pair once, in order, so many together."""
-    for start in range(0, len(pairs), batch):
-        yield batch_of(pairs[start : start + batch], marks)
+def all_pairs(pairs: Sequence[IdPair], marks: Marks, batch: int, *, scores: float = math.inf) -> Iterator[PairBatch]:
+    """Every pair once, in order, so many together.
+
+    Args:
+        pairs: any number.
+        marks: of the tokenizer.
+        batch: how many pairs go together.
+        scores: fewer go together where B · max(M, T)² would be more than this; a pair too long for that goes alone.
+    """
+    first, longest = 0, 0
+    for number, pair in enumerate(pairs):
+        length = max(len(pair.source), len(pair.target)) + 1
+        longest, rows = max(longest, length), number - first + 1
+        if rows > 1 and (rows > batch or rows * longest**2 > scores):
+            yield batch_of(pairs[first:number], marks)
+            first, longest = number, length
+    if first < len(pairs):
+        yield batch_of(pairs[first:], marks)
 
 
 def _marked(ids: Ids, mark: int) -> Tensor:

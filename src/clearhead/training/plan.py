@@ -79,6 +79,8 @@ def new_plan(
     _must_be_free(out)
     material = new_material(files, model=model, typed=typed, encoding=encoding, tokenizer=tokenizer)
     settings, reasons = _settings(given, material, device)
+    if material.few is not None and "batch" not in given:
+        reasons = (material.few, *reasons)
     if model is None or typed is not None:
         reasons = (material.sizes, *reasons)
     data = material.data

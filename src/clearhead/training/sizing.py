@@ -59,7 +59,9 @@ def pick_size(characters: int | None) -> Size:
 
 
 PAIRS_BATCH = 64
-"""How many pairs an update learns from."""
+"""How many pairs an update learns from, unless they are long."""
+MOST_WEIGHTS = 2**25
+"""Attention weights that an update may keep; with what is kept beside them, that is under 1.5 GB (docs/log.md)."""
 FEW_PAIRS = 10_000
 """So few are soon learnt by heart; dropout delays that."""
 
@@ -67,6 +69,16 @@ FEW_PAIRS = 10_000
 def pick_pairs_config(pairs: int) -> EncoderDecoderConfig:
     """The encoder-decoder for so many pairs; its vocabulary and contexts are still to come."""
     return EncoderDecoderConfig(layers=2, heads=4, width=128, dropout=0.1 if pairs < FEW_PAIRS else 0.0)
+
+
+def pick_pairs_batch(config: EncoderDecoderConfig, source: int, target: int) -> int:
+    """How many pairs an update learns from, if the longest source has M and the longest target T positions.
+
+    With dropout and padding every attention keeps its weights for the backward, and each row of a batch is as long as
+    the longest: H · (L_encoder · M² + L_decoder · (T² + T · M)) weights a pair.
+    """
+    weights = config.encoder.layers * source**2 + config.layers * (target**2 + target * source)
+    return max(1, min(PAIRS_BATCH, MOST_WEIGHTS // (config.heads * weights)))
 
 
 def pick_steps(
