@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -35,6 +36,26 @@ def test_an_unknown_flag_gets_the_nearest_real_one(clearhead: Clearhead, typed: 
     line = clearhead(*typed.split()).mistake
     assert f"did you mean {near}?" in line
     assert typed.split()[-2 if " 3" in typed or "0.9" in typed or "cpu" in typed else -1].partition("=")[0] in line
+
+
+@pytest.mark.parametrize(
+    ("typed", "kind"),
+    [
+        ("train --model.encoder_layers 3", "EncoderDecoder"),
+        ("train --model.source-context=3", "EncoderDecoder"),
+        ("train --model Decoder --model.source_vocab 3", "EncoderDecoder"),
+        ("train --model EncoderDecoder --model.window 3", "Decoder"),
+        ("info --model Decoder --model.head Features", "Encoder"),
+        ("info --model.segments 2", "Encoder"),
+    ],
+)
+def test_a_field_of_another_kind_names_that_kind(clearhead: Clearhead, typed: str, kind: str) -> None:
+    line = clearhead(*typed.split()).mistake
+    assert re.match(rf"--model\.\w+ belongs to {kind}; add --model {kind} ", line)
+
+
+def test_a_field_that_every_kind_has_names_none(clearhead: Clearhead) -> None:
+    assert "belongs to" not in clearhead("info", "--model.norm", "RMSNorm", "--model.norm.bias", "true").mistake
 
 
 @pytest.mark.parametrize(
@@ -172,6 +193,8 @@ def test_going_on_with_nothing_or_with_another_training(
         ("model:\n  class_path: Recurrent", "DecoderConfig"),
         ("model:\n  class_path: DecoderConfig\n  init_args:\n    layerz: 3", "--model.layers"),
         ("model:\n  class_path: DecoderConfig\n  init_args:\n    heads: 5", "heads = 5"),
+        ("model:\n  encoder_layers: 5", "class_path: EncoderDecoderConfig"),
+        ("model:\n  layers: 5", "class_path: DecoderConfig"),
         ("- a\n- list", "config"),
         ("just words", "config"),
     ],

@@ -21,7 +21,7 @@ from jsonargparse import ArgumentParser, Namespace
 from clearhead.messages import UserError, say
 from clearhead.models.choices import Choice
 from clearhead.models.codec import KINDS
-from clearhead.models.config import DecoderConfig, ModelConfig
+from clearhead.models.config import DecoderConfig, ModelConfig, StackConfig
 from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
 
 
@@ -40,6 +40,9 @@ def own_name() -> str:
     named = typed.stem == "clearhead" and (on_path is None or Path(on_path).resolve() != typed.resolve())
     return quote(os.path.relpath(typed)) if named else "clearhead"
 
+
+MODELS: tuple[type[StackConfig], ...] = (DecoderConfig, EncoderDecoderConfig, EncoderConfig)
+"""The kinds of models that `--model` may name."""
 
 INTERRUPTED = 130
 """Exit status of a command that the user stopped, as shells have it for SIGINT."""
@@ -183,8 +186,13 @@ def _key(flag: str) -> str:
 def _flags(options: ArgumentParser) -> list[str]:
     """Every flag a user may give, those of the model's fields among them."""
     flags = [name for name in options._option_string_actions if name.startswith("--")]
-    models = [DecoderConfig(), EncoderDecoderConfig(), EncoderConfig()] if "--model" in flags else []
-    return list(dict.fromkeys([*flags, *(flag for model in models for flag in _model_flags("--model", model))]))
+    models = MODELS if "--model" in flags else ()
+    return list(dict.fromkeys([*flags, *(flag for model in models for flag in _model_flags("--model", model()))]))
+
+
+def _own_flags(kind: type[StackConfig]) -> list[str]:
+    """The flags of the fields that models of this kind have."""
+    return [f"--model.{field.name}" for field in fields(kind)]
 
 
 def _model_flags(prefix: str, value: Any) -> list[str]:
@@ -225,6 +233,9 @@ def _fault_of_config(problem: str) -> str | None:
 
 def _unknown(flag: str, options: ArgumentParser) -> str:
     flags = _flags(options)
+    kinds = [kind.__name__.removesuffix("Config") for kind in MODELS if flag in _own_flags(kind)]
+    if 0 < len(kinds) < len(MODELS):
+        return say("cli.other_kind", flag=flag, kinds=" / ".join(kinds), kind=kinds[0])
     if flag in flags:
         return say("cli.needs_class", flag=flag)
     near = difflib.get_close_matches(flag, flags, 1, cutoff=0.5) or ["--help"]

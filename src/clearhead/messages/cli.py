@@ -33,6 +33,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{flag} does not belong to the class chosen here; in a file name the class: class_path: DecoderConfig, init_args: ...",
         "{flag} 不属于这里所选的类；在文件中请写明类名：class_path: DecoderConfig，init_args: ……",
     ),
+    "cli.other_kind": (
+        "{flag} belongs to {kinds}; add --model {kind} (in a file: class_path: {kind}Config)",
+        "{flag} 属于 {kinds}；请加上 --model {kind}（在文件中：class_path: {kind}Config）",
+    ),
     "cli.unknown_choice": (
         "{flag} {value}: there is no such choice; there are {known}",
         "{flag} {value}：没有这个选择；可选 {known}",
