@@ -194,7 +194,7 @@ def test_going_on_with_nothing_or_with_another_training(
         ("model:\n  class_path: DecoderConfig\n  init_args:\n    layerz: 3", "--model.layers"),
         ("model:\n  class_path: DecoderConfig\n  init_args:\n    heads: 5", "heads = 5"),
         ("model:\n  encoder_layers: 5", "class_path: EncoderDecoderConfig"),
-        ("model:\n  layers: 5", "class_path: DecoderConfig"),
+        ("model:\n  layers: 5", "class_path: DecoderConfig, init_args"),
         ("- a\n- list", "config"),
         ("just words", "config"),
     ],

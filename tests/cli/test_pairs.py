@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from clearhead.cli.options import without_fields
 from clearhead.formats.run import read_run
 from clearhead.formats.weights import read_tensors
 from clearhead.models.config_encoders import EncoderDecoderConfig
@@ -116,6 +117,39 @@ def test_other_mistakes(clearhead: Clearhead, pairs: Path, tmp_path: Path) -> No
     assert "DecoderConfig" in clearhead("train", *out, "--resume", "--model", "Decoder").mistake
     pairs.write_text("\n".join(LINES[1:]), encoding="utf-8")
     assert "sha256" in clearhead("train", *out, "--resume", "--steps", 2).mistake
+
+
+def test_a_field_alone_means_the_kind_that_the_run_is_of(clearhead: Clearhead, pairs: Path, tmp_path: Path) -> None:
+    out = ("train", "--out", tmp_path / "run")
+    assert (
+        clearhead(*out, pairs, "--model", "EncoderDecoder", *SIZES, "--model.encoder_layers", 2, "--steps", 1).status
+        == 0
+    )
+    again = (*out, "--resume", "--steps", 2)
+    assert clearhead("train", pairs, "--model.width", 8, *again[1:], "--model.encoder_layers=2").status == 0
+    assert read_run(tmp_path / "run").latest().step == 2
+    assert "model.width: " in clearhead(*again, "--model.width", 16).mistake
+    assert "model.encoder_layers: " in clearhead(*again, "--model.encoder_layers", 3).mistake
+    assert "belongs to Decoder" in clearhead(*again, "--model.window", 3).mistake
+    assert "--model.width" in clearhead(*again, "--model.widht", 8).mistake
+    assert "expected one argument" in clearhead(*again, "--model.width").mistake
+    assert (
+        clearhead(*again, "--model.width", 8, "--print_config").out.count("class_path: clearhead.EncoderDecoderConfig")
+        == 1
+    )
+    (tmp_path / "options.yaml").write_text(f"out: {tmp_path / 'run'}\nresume: true\n", encoding="utf-8")
+    read = ("train", "--config", tmp_path / "options.yaml", "--model.width")
+    assert clearhead(*read, 8).status == 0
+    assert "model.width: " in clearhead(*read, 16).mistake
+    # A new run of the same file, or one whose kind is typed, is as it was.
+    assert clearhead("train", pairs, "--print_config", *SIZES).out.count("clearhead.DecoderConfig") == 1
+    assert "DecoderConfig" in clearhead(*again, "--model", "Decoder", "--model.width", 8).mistake
+    assert "no such model" in clearhead("train", "--resume", "--out", tmp_path / "none", "--model.width", 8).mistake
+
+
+def test_what_stands_beside_the_fields_is_kept() -> None:
+    typed = ["a", "--model.width", "8", "b", "--model.layers=2", "c", "--model.heads", "--out", "d", "--print_config", "e"]
+    assert without_fields(typed) == ["a", "b", "c", "--out", "d", "e"]
 
 
 def test_bytes_and_other_encodings(clearhead: Clearhead, tmp_path: Path) -> None:

@@ -72,10 +72,13 @@ def use_threads(threads: int | None) -> None:
     torch.set_num_threads(threads)
 
 
-def parse(options: ArgumentParser, arguments: Sequence[str]) -> Namespace:
-    """What the user typed, checked.
+def parse(options: ArgumentParser, arguments: Sequence[str], *, kind: str = "DecoderConfig") -> Namespace:
+    """What the user typed, checked. Dashes and underscores are the same in a flag.
 
-    Dashes and underscores are the same in a flag; `--model.layers 4` without a class means a decoder.
+    Args:
+        options: what may be typed.
+        arguments: what was typed.
+        kind: the class that `--model.layers 4` means where none is named.
 
     Raises:
         UserError: one line with the nearest flag that exists, or what a value should be.
@@ -84,8 +87,8 @@ def parse(options: ArgumentParser, arguments: Sequence[str]) -> Namespace:
     # What is left to be chosen for the text must stay so when the printed options are read again.
     folded = ["--print_config=skip_default" if flag == "--print_config" else flag for flag in folded]
     folded = _whole_names(folded)
-    if any(flag.startswith("--model.") for flag in folded) and not any(_is(flag, "--model") for flag in folded):
-        folded = ["--model", "DecoderConfig", *folded]
+    if leaves_kind_open(folded):
+        folded = ["--model", kind, *folded]
     try:
         # jsonargparse keeps what it writes about a failed parse on standard error; the user gets our line alone.
         parsed: Namespace = options.parse_args(folded)
@@ -94,6 +97,25 @@ def parse(options: ArgumentParser, arguments: Sequence[str]) -> Namespace:
     except UnicodeDecodeError as error:
         raise UserError(say("cli.config_not_utf8", reason=error)) from None
     return parsed
+
+
+def leaves_kind_open(arguments: Sequence[str]) -> bool:
+    """Whether fields of a model are typed, and not the kind of model that they belong to."""
+    fields_typed = any(argument.startswith("--model.") for argument in arguments)
+    return fields_typed and not any(_is(argument, "--model") for argument in arguments)
+
+
+def without_fields(arguments: Sequence[str]) -> list[str]:
+    """What was typed beside the fields of the model; nothing of it prints."""
+    kept: list[str] = []
+    of_field = False
+    for argument in arguments:
+        value, of_field = of_field and not argument.startswith("--"), False
+        if argument.startswith("--model."):
+            of_field = "=" not in argument
+        elif not value and not _is(argument, "--print_config"):
+            kept.append(argument)
+    return kept
 
 
 def typed_fields(arguments: Sequence[str]) -> frozenset[str]:

@@ -18,14 +18,17 @@ from clearhead.cli.options import (
     INTERRUPTED,
     add_device,
     instantiate,
+    leaves_kind_open,
     own_name,
     parse,
     parser,
     typed_fields,
     use_threads,
+    without_fields,
 )
+from clearhead.formats.run import read_run
 from clearhead.messages import UserError, say
-from clearhead.models.config import ModelConfig
+from clearhead.models.config import DecoderConfig, ModelConfig
 
 if TYPE_CHECKING:
     import torch
@@ -85,11 +88,24 @@ def options() -> ArgumentParser:
 def run(arguments: Sequence[str]) -> int:
     """Train; 0 when done, 130 when stopped by the user and saved."""
     made = options()
-    asked = instantiate(made, parse(made, arguments))
+    asked = instantiate(made, parse(made, arguments, kind=_kind_meant(made, arguments)))
     if asked.out is None:
         raise UserError(say("cli.train.no_out"))
     use_threads(asked.threads)
     return _train(asked, typed_fields(arguments))
+
+
+def _kind_meant(made: ArgumentParser, arguments: Sequence[str]) -> str:
+    """The class that `--model.width 16` means where none is typed: that of the run gone on with, or a decoder's.
+
+    Raises:
+        UserError: if there is no such run, or something beside the fields is wrong.
+    """
+    if leaves_kind_open(arguments):
+        asked = parse(made, without_fields(arguments))
+        if asked.resume and asked.out is not None:
+            return type(read_run(Path(asked.out)).model).__name__
+    return DecoderConfig.__name__
 
 
 def _train(asked: Namespace, typed: frozenset[str]) -> int:
