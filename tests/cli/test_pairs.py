@@ -126,6 +126,9 @@ def test_a_field_alone_means_the_kind_that_the_run_is_of(clearhead: Clearhead, p
         == 0
     )
     again = (*out, "--resume", "--steps", 2)
+    # What was not typed then may be typed now: the run has 2 key/value heads, and reads sources of 8.
+    same = ("--model.kv_heads", 2, "--model.source_context", 8)
+    assert clearhead(*again, "--model", "EncoderDecoder", *same, "--steps", 1).status == 0
     assert clearhead("train", pairs, "--model.width", 8, *again[1:], "--model.encoder_layers=2").status == 0
     assert read_run(tmp_path / "run").latest().step == 2
     assert "model.width: " in clearhead(*again, "--model.width", 16).mistake
@@ -148,7 +151,19 @@ def test_a_field_alone_means_the_kind_that_the_run_is_of(clearhead: Clearhead, p
 
 
 def test_what_stands_beside_the_fields_is_kept() -> None:
-    typed = ["a", "--model.width", "8", "b", "--model.layers=2", "c", "--model.heads", "--out", "d", "--print_config", "e"]
+    typed = [
+        "a",
+        "--model.width",
+        "8",
+        "b",
+        "--model.layers=2",
+        "c",
+        "--model.heads",
+        "--out",
+        "d",
+        "--print_config",
+        "e",
+    ]
     assert without_fields(typed) == ["a", "b", "c", "--out", "d", "e"]
 
 

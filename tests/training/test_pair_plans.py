@@ -116,6 +116,27 @@ def test_another_model_is_refused_by_name(
         assert resumed_plan(tmp_path / "run", [], {}, model=model, typed=unasked).run.model != model
 
 
+SAME = {"encoder_layers": 1, "source_context": 8, "kv_heads": 2, "head_width": 4, "feedforward_width": 32}
+
+
+@pytest.mark.parametrize("field", SAME)
+def test_a_size_may_be_written_out_or_left_to_follow(tmp_path: Path, field: str) -> None:
+    """Both ways round: the run has the number and the user leaves it out, or the user types what the run left out."""
+    pairs = written(tmp_path / "pairs.tsv", LINES[:30])
+    left = replace(TINY, source_context=None)
+    for name, started, asked in (
+        ("left", left, replace(left, **{field: SAME[field]})),
+        ("written", replace(left, **{field: SAME[field]}), left),
+    ):
+        new_plan(tmp_path / name, [pairs], {"steps": 1}, model=started, device=CPU)
+        assert resumed_plan(tmp_path / name, [], {}, model=asked, typed=frozenset({field})).settings.steps == 1
+        assert resumed_plan(tmp_path / name, [], {}, model=asked).run.model == read_run(tmp_path / name).model
+        other = replace(asked, **{field: 2 * SAME[field] if field != "kv_heads" else 1})
+        said = refusal(tmp_path / name, model=other, typed=frozenset({field}))
+        assert said.startswith(f"model.{field}: ")
+        assert f" {SAME[field]}, not " in said
+
+
 def test_the_tokenizer_is_named_by_what_stands_between_its_marks(tmp_path: Path, pairs: str) -> None:
     planned(tmp_path / "run", pairs)
     assert resumed_plan(tmp_path / "run", [], {}, tokenizer="character", encoding="auto").settings.steps == 8

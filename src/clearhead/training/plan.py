@@ -14,6 +14,7 @@ from clearhead import __version__
 from clearhead.formats.run import Run, create_run, read_run
 from clearhead.messages import UserError, say
 from clearhead.models.config import ModelConfig, StackConfig
+from clearhead.models.config_encoders import EncoderDecoderConfig
 from clearhead.text import MarkedTokenizer, Tokenizer
 from clearhead.training.material import Data, Material, fitting, laid_over, new_material, same_material
 from clearhead.training.run import measured_speed
@@ -133,10 +134,24 @@ def _must_be_the_same(old: ModelConfig, new: ModelConfig, data: Data, typed: fro
     assert isinstance(old, StackConfig)
     assert isinstance(new, StackConfig)
     asked = fitting(laid_over(old, new, typed), data)
+    assert isinstance(asked, StackConfig)
+    was, would_be = _written_out(old), _written_out(asked)
     for field in fields(old):
-        before, after = getattr(old, field.name), getattr(asked, field.name)
+        before, after = getattr(was, field.name), getattr(would_be, field.name)
         if before != after and field.name != "vocab":
             raise UserError(say("training.resume_differs", name=f"model.{field.name}", old=before, new=after))
+
+
+def _written_out(config: StackConfig) -> StackConfig:
+    """The same model, the sizes that were left to follow others written as numbers: that makes it no other model."""
+    if isinstance(config, EncoderDecoderConfig):
+        config = replace(config, encoder_layers=config.encoder.layers, source_context=config.encoder.context)
+    return replace(
+        config,
+        kv_heads=config.key_value_heads,
+        head_width=config.width_of_head,
+        feedforward_width=config.hidden,
+    )
 
 
 def _kind(tokenizer: Tokenizer) -> str:
