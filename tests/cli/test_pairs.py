@@ -74,7 +74,9 @@ def test_answers_and_checks(clearhead: Clearhead, pairs: Path, tmp_path: Path) -
     assert len(answer["ids"]) <= 5
     assert clearhead("generate", out, "-p", "word 3").out.rstrip("\n") == answer["text"].rstrip("\n")
     assert "-p" in clearhead("generate", out).mistake
-    assert "8" in clearhead("generate", out, "-p", "word word word").mistake
+    # 14 characters and the mark.
+    line = clearhead("generate", out, "-p", "word word word").mistake
+    assert all(named in line for named in ("source", " 15 ", " 8;", "--model.source_context"))
     checked = clearhead("check", out, "--json")
     assert checked.status == 0
     assert {"mask.ignored", "cross.source-lost"} <= {each["id"] for each in json.loads(checked.out)["checks"]}
@@ -108,7 +110,10 @@ def test_other_mistakes(clearhead: Clearhead, pairs: Path, tmp_path: Path) -> No
     assert "pairs" in clearhead("train", *kind, *out).mistake
     assert "EncoderConfig" in clearhead("train", pairs, "--model", "Encoder", *out).mistake
     assert "EncoderDecoderConfig" in clearhead("train", pairs, "--model", "Foo", *out).mistake
-    assert "source" in clearhead("train", pairs, *kind, "--model.source_context", 7, *out).mistake
+    line = clearhead("train", pairs, *kind, "--model.source_context", 7, *out).mistake
+    assert all(named in line for named in ("source", f"line 11 of {pairs}", " 8 ", " 7;", "--model.source_context"))
+    line = clearhead("train", pairs, *kind, "--model.context", 4, *out).mistake
+    assert all(named in line for named in ("target", f"line 11 of {pairs}", " 5 ", " 4;", "--model.context"))
     assert "source_vocab" in clearhead("train", pairs, *kind, "--model.source_vocab", 7, *out).mistake
     assert "Parallel" in clearhead("train", pairs, *kind, "--model.block", "Parallel", *out).mistake
     assert not (tmp_path / "run").exists()

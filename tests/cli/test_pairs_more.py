@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import shutil
 from pathlib import Path
@@ -205,6 +206,7 @@ def test_every_mistake_is_one_line_in_both_languages_and_leaves_nothing_behind(
     assert (said.status, said.out, len(preparing) <= 1) == (2, "", True)
     assert line.startswith("clearhead: ")
     assert chinese(line)
+    assert not re.search(r"(?<![\w./_-])(source|target)(?!\w)", line), "said in Chinese"
     assert before == {path: path.stat().st_mtime_ns for folder in (tmp_path, answering) for path in folder.rglob("*")}
 
 

@@ -250,7 +250,7 @@ def test_a_forward_on_meta_runs(name: str) -> None:
 def test_what_does_not_fit_is_one_line_with_both_numbers() -> None:
     model = build(CONFIGS["two vocabularies"])
     assert model(ids(9), ids(7)).shape == (B, 7, V)
-    with pytest.raises(UserError, match=r"^10 positions do not fit the model's context of 9;[^\n]*$"):
+    with pytest.raises(UserError, match=r"^the source needs 10 positions, .* reads 9;[^\n]* --model.source_context$"):
         model(ids(10), ids(7))
     with pytest.raises(UserError, match=r"^8 positions do not fit the model's context of 7;[^\n]*$"):
         model(ids(9), ids(8))

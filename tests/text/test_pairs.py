@@ -35,7 +35,7 @@ def refused(path: Path, encoding: str = "auto") -> str:
 
 def test_pairs_by_hand(tmp_path):
     read = read_pairs(written(tmp_path, "one\t1\n\ntwo\t2\n\n\none\t1"))
-    assert read == Pairs([Pair("one", "1"), Pair("two", "2"), Pair("one", "1")], ())
+    assert read == Pairs([Pair("one", "1"), Pair("two", "2"), Pair("one", "1")], (), [1, 3, 6])
     assert (read.pairs[1].source, read.pairs[1].target) == ("two", "2")
 
 
@@ -61,7 +61,7 @@ def test_spaces_are_kept(tmp_path):
 )
 def test_encodings_and_line_ends_are_recognised_and_named(tmp_path, data, notes):
     path = written(tmp_path, data)
-    assert read_pairs(path) == Pairs(TWO, tuple(f"{path}: {note}" for note in notes))
+    assert read_pairs(path) == Pairs(TWO, tuple(f"{path}: {note}" for note in notes), [1, 2])
 
 
 def test_a_named_encoding_is_obeyed(tmp_path):
@@ -158,7 +158,7 @@ def test_the_notes_of_texts_and_of_pairs_stand_in_the_same_order(tmp_path):
         "byte order mark (BOM) removed",
         "CRLF line ends became LF",
     ]
-    assert read_pairs(path) == Pairs(TWO * 40, read.notes)
+    assert read_pairs(path) == Pairs(TWO * 40, read.notes, list(range(1, 81)))
 
 
 @given(st.lists(st.tuples(SIDE, SIDE), min_size=2), st.integers(0, 3), st.booleans())

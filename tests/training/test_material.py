@@ -149,7 +149,9 @@ def test_a_context_must_hold_the_longest_pair(pairs: str, side: str, field: str,
     for length in (needed, needed + 1, 40):
         made = config_of(material(pairs, model=replace(room, **{field: length}), typed=frozenset({field})))
         assert getattr(made, field) == length
-    with pytest.raises(UserError, match=f"longest {side}.* {needed} .*is {needed - 1};"):
+    line = LINES.index({"source": "longest!!\tshort", "target": "short\tlonger"}[side]) + 1
+    said = rf"longest {side}, in line {line} of {pairs}, .* {needed} .*is {needed - 1};.* --model.{field},"
+    with pytest.raises(UserError, match=said):
         material(pairs, model=replace(room, **{field: needed - 1}), typed=frozenset({field}))
 
 

@@ -137,6 +137,17 @@ def test_the_longest_is_of_both_parts(tmp_path: Path, last: int) -> None:
     assert data.longest == (2, 5)
 
 
+def test_the_place_of_the_longest_is_told(tmp_path: Path) -> None:
+    """By tokens, in whichever file, empty lines counted; of equals the first."""
+    (tmp_path / "a.tsv").write_text("abc\tabc\n\n\nabcd\ta\n", encoding="utf-8")
+    (tmp_path / "b.tsv").write_text("x\ty\n\n猫猫猫\t猫\ndcba\tabcd\n", encoding="utf-8")
+    files = [str(tmp_path / "a.tsv"), str(tmp_path / "b.tsv")]
+    read = read_pair_texts(files)
+    characters = prepare_pairs(read, character_tokenizer(read.pairs))
+    assert characters.places_of_longest == ((files[0], 4), (files[1], 4))
+    assert prepare_pairs(read, MarkedTokenizer(ByteTokenizer())).places_of_longest == ((files[1], 3), (files[1], 4))
+
+
 def rows(batch: PairBatch, tokenizer: Tokenizer) -> list[Pair]:
     """What a batch holds, as text; marks give none."""
     sources = [row[real] for row, real in zip(batch.source, batch.source_real, strict=True)]

@@ -13,6 +13,11 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{length} positions do not fit the model's context of {context}; shorten the input or build a longer context",
         "{length} 个位置超出了模型的上下文长度 {context}；请缩短输入，或使用更长上下文的模型",
     ),
+    "models.source_too_long": (
+        "the source needs {length} positions, its marks included, and this model reads {context}; shorten it, or train with a"
+        " longer --model.source_context",
+        "源连同标记需要 {length} 个位置，而该模型只能读 {context} 个；请缩短源，或用更大的 --model.source_context 训练",
+    ),
     "models.no_segments": (
         "this model has no segments; leave them out, or build one with EncoderConfig(segments=2)",
         "这个模型没有段（segments）；请不要给出，或用 EncoderConfig(segments=2) 构建",

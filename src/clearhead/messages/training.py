@@ -45,9 +45,17 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "model.source_vocab: training takes one tokenizer for sources and targets; leave it out",
         "model.source_vocab：训练时源与目标共用一个分词器；请不要给出它",
     ),
-    "training.pair_too_long": (
-        "the longest {side} and its mark need {longest} positions and the context is {context}; give a longer one, or shorten the pair",
-        "最长的 {side} 连同标记需要 {longest} 个位置，而上下文只有 {context}；请加长上下文，或缩短这对数据",
+    "training.source_too_long": (
+        "the longest source, in line {line} of {path}, needs {longest} positions with its mark, and the context of sources is {context};"
+        " give a longer --model.source_context, or shorten the pair",
+        "最长的源在 {path} 第 {line} 行，连同标记需要 {longest} 个位置，而源的上下文只有 {context}；"
+        "请调大 --model.source_context，或缩短这对数据",
+    ),
+    "training.target_too_long": (
+        "the longest target, in line {line} of {path}, needs {longest} positions with its mark, and the context is {context};"
+        " give a longer --model.context, or shorten the pair",
+        "最长的目标在 {path} 第 {line} 行，连同标记需要 {longest} 个位置，而上下文只有 {context}；"
+        "请调大 --model.context，或缩短这对数据",
     ),
     "training.not_trained": (
         "{name}: `clearhead train` trains DecoderConfig on texts and EncoderDecoderConfig on pairs; choose one of them",

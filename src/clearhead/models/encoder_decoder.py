@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from clearhead.layers.cross_block import PostNormCrossBlock, SequentialCrossBlock
 from clearhead.layers.memory import CrossStore, Memory
 from clearhead.layers.store import NO_STORE, as_real
+from clearhead.messages import UserError, say
 from clearhead.models.decoder import Decoder
 from clearhead.models.encoder import Encoder
 from clearhead.ops.masks import EVERYTHING, Allowed, Mask, Padding
@@ -68,7 +69,13 @@ class EncoderDecoder(nn.Module):
             source: ids.
             real: (B,M) booleans, False for padding, which no query will see.
             tap: sees the encoder's tensors, and `decoder.blocks.*.cross_attention.k` and `.v`.
+
+        Raises:
+            UserError: if the source exceeds its context or an id is outside its vocabulary, with both numbers.
         """
+        if source.shape[-1] > self.encoder.context:
+            # Said here: the encoder does not know that what it reads is a source, nor which option makes room for it.
+            raise UserError(say("models.source_too_long", length=source.shape[-1], context=self.encoder.context))
         features = self.encoder(source, real=real, tap=tap.within("encoder"))
         visible: Mask = EVERYTHING if real is None else Allowed(Padding(as_real(real, source.device)).matrix())
         memories = []

@@ -41,10 +41,12 @@ class Pairs:
         pairs: at least two, in the order of the file; one that stands there twice is here twice.
         notes: one line, in the user's language, for each thing that a reader of the file should know: an encoding that
             was recognised (other than UTF-8), a mark that was removed, line ends that were changed, CR that were kept.
+        lines: the number of the line of each pair, from 1, empty lines counted.
     """
 
     pairs: list[Pair]
     notes: tuple[str, ...]
+    lines: list[int]
 
 
 def read_pairs(path: Path, encoding: str = "auto") -> Pairs:
@@ -64,7 +66,8 @@ def read_pairs(path: Path, encoding: str = "auto") -> Pairs:
     raw = read_raw(path, encoding)
     text, kinds = with_line_feeds(raw.text, lone="\n" not in raw.text)
     # Not `splitlines`, which ends a line at ten other characters too.
-    pairs = [_pair(path, number, line) for number, line in enumerate(text.split("\n"), start=1) if line]
+    lines = {number: line for number, line in enumerate(text.split("\n"), start=1) if line}
+    pairs = [_pair(path, number, line) for number, line in lines.items()]
     if not pairs:
         raise UserError(say("text.no_pairs", path=path))
     if len(pairs) < 2:
@@ -72,7 +75,7 @@ def read_pairs(path: Path, encoding: str = "auto") -> Pairs:
     notes = [*raw.notes, *(say("text.line_ends", path=path, kind=kind) for kind in kinds)]
     if "\r" in text:
         notes.append(say("text.pairs_lone_cr", path=path, count=text.count("\r")))
-    return Pairs(pairs, tuple(notes))
+    return Pairs(pairs, tuple(notes), list(lines))
 
 
 def split_pairs(pairs: Sequence[Pair]) -> tuple[list[Pair], list[Pair]]:

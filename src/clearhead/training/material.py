@@ -133,10 +133,15 @@ def _fitting_pairs(config: EncoderDecoderConfig, data: PairData) -> EncoderDecod
     """One vocabulary, that of the tokenizer; and contexts that hold every pair."""
     if config.source_vocab is not None:
         raise UserError(say("training.one_vocabulary"))
-    needs = zip(("source", "target"), data.longest, (config.encoder.context, config.context), strict=True)
-    for side, longest, context in needs:
-        if longest > context:
-            raise UserError(say("training.pair_too_long", side=side, longest=longest, context=context))
+    source, target = data.longest
+    if source > config.encoder.context:
+        path, line = data.places_of_longest[0]
+        context = config.encoder.context
+        raise UserError(say("training.source_too_long", path=path, line=line, longest=source, context=context))
+    if target > config.context:
+        path, line = data.places_of_longest[1]
+        context = config.context
+        raise UserError(say("training.target_too_long", path=path, line=line, longest=target, context=context))
     return replace(config, vocab=data.tokenizer.size)
 
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from clearhead.messages import UserError, say
 from clearhead.models.config import ModelConfig
@@ -22,11 +22,22 @@ EVALUATION_SCORES = EVALUATION_PAIRS * 128**2
 """How many scores a head has of them at most; bounds the memory of an evaluation, not its result."""
 
 
+class Place(NamedTuple):
+    """Where a pair was read."""
+
+    path: str
+    """The file, as the user named it."""
+    line: int
+    """From 1."""
+
+
 @dataclass(frozen=True)
 class PairTexts:
     """Pairs as read."""
 
     pairs: list[Pair]
+    places: list[Place]
+    """Of each pair."""
     source: dict[str, Any]
     """What a run records of them: the files, and a hash."""
     notes: tuple[str, ...]
@@ -66,6 +77,14 @@ class PairData:
         return max(len(pair.source) for pair in every) + 1, max(len(pair.target) for pair in every) + 1
 
     @property
+    def places_of_longest(self) -> tuple[Place, Place]:
+        """Where the longest source and the longest target were read; the first of equals."""
+        sides = zip(*self.texts.pairs, strict=True)
+        lengths = [[len(self.tokenizer.encode_array(text)) for text in side] for side in sides]
+        source, target = (self.texts.places[side.index(max(side))] for side in lengths)
+        return source, target
+
+    @property
     def uniform(self) -> float:
         """The loss of guessing, ln V (nats per token)."""
         return math.log(self.tokenizer.size)
@@ -97,7 +116,8 @@ def read_pair_texts(files: Sequence[str], encoding: str = "auto") -> PairTexts:
     pairs = [pair for each in read for pair in each.pairs]
     digest = hashlib.sha256("\n".join("\t".join(pair) for pair in pairs).encode()).hexdigest()
     source = {"pairs": [str(Path(file).resolve()) for file in files], "encoding": encoding, "sha256": digest}
-    return PairTexts(pairs, source, tuple(note for each in read for note in each.notes))
+    places = [Place(file, line) for file, each in zip(files, read, strict=True) for line in each.lines]
+    return PairTexts(pairs, places, source, tuple(note for each in read for note in each.notes))
 
 
 def prepare_pairs(texts: PairTexts, tokenizer: Tokenizer) -> PairData:
