@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from clearhead.cli.options import without_fields
+from clearhead.cli.model_flags import without_fields
 from clearhead.formats.run import read_run
 from clearhead.formats.weights import read_tensors
 from clearhead.models.config_encoders import EncoderDecoderConfig
@@ -188,6 +188,46 @@ def test_a_model_written_as_json_is_what_is_built(clearhead: Clearhead, pairs: P
     model = read_run(tmp_path / "run").model
     assert isinstance(model, EncoderDecoderConfig)
     assert (model.layers, model.width, model.heads, model.context) == (1, 8, 2, 5)
+
+
+WRITTEN = {
+    "YAML": "model:\n  class_path: EncoderDecoder\n  init_args:\n    width: 8\n    heads: 2\n",
+    "YAML with a comment": "model:\n  class_path: 'EncoderDecoder' # reads and writes\n  init_args: {width: 8, heads: 2}\n",
+    "YAML in one line": "model: {class_path: EncoderDecoder, init_args: {width: 8, heads: 2}}\n",
+    "JSON": '{"model": {"class_path": "EncoderDecoder", "init_args": {"width": 8, "heads": 2}}}',
+    "the whole name": "model:\n  class_path: EncoderDecoderConfig\n  init_args:\n    width: 8\n    heads: 2\n",
+    "Windows": "model:\r\n  class_path: EncoderDecoder\r\n  init_args:\r\n    width: 8\r\n    heads: 2\r\n",
+}
+
+
+@pytest.mark.parametrize("form", WRITTEN)
+@pytest.mark.parametrize("flag", ["--config", "--config="])
+def test_a_file_names_the_kind_as_the_command_line_does(
+    clearhead: Clearhead, pairs: Path, tmp_path: Path, form: str, flag: str
+) -> None:
+    """Numbers are read as they are in every file: 1e-2 is one."""
+    end = "" if form == "JSON" else "\nlr: 1e-2\nsteps: 1\nbatch: 4\n"
+    path = tmp_path / "options.yaml"
+    path.write_bytes(f"{WRITTEN[form]}{end}".encode())
+    named = (f"{flag}{path}",) if flag.endswith("=") else (flag, path)
+    said = clearhead("train", pairs, *named, "--out", tmp_path / "run", *(("--steps", 1) if form == "JSON" else ()))
+    assert said.status == 0, said.err
+    model = read_run(tmp_path / "run").model
+    assert isinstance(model, EncoderDecoderConfig)
+    assert (model.width, model.heads, model.source_context) == (8, 2, 8)
+    over = clearhead("train", *named, "--out", tmp_path / "run", "--resume", "--model.width", 16, "--steps", 1)
+    assert "model.width: " in over.mistake
+
+
+def test_a_file_may_name_the_kind_alone_and_json_may_be_typed(
+    clearhead: Clearhead, pairs: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "options.yaml").write_text("model: EncoderDecoder\n", encoding="utf-8")
+    for given in (("--config", tmp_path / "options.yaml"), ("--model", '{"class_path": "EncoderDecoder"}')):
+        assert "class_path: clearhead.EncoderDecoderConfig" in clearhead("train", pairs, *given, "--print_config").out
+    for wrong, named in (("steps: [1", "line 3"), ("stepz: 3", "--steps"), ("steps: many", "--steps many")):
+        (tmp_path / "options.yaml").write_text(f"model: EncoderDecoder\n{wrong}\n", encoding="utf-8")
+        assert named in clearhead("train", pairs, "--config", tmp_path / "options.yaml").mistake
 
 
 def test_long_pairs_are_gone_on_with_by_the_same_line(clearhead: Clearhead, tmp_path: Path) -> None:

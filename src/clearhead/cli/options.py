@@ -9,20 +9,18 @@ import shutil
 import sys
 from argparse import ArgumentError
 from collections.abc import Sequence
-from dataclasses import fields, is_dataclass
 from itertools import islice
 from pathlib import Path
 from shlex import quote
-from typing import Any, get_args, get_type_hints
+from typing import get_args, get_type_hints
 
-import yaml
 from jsonargparse import ArgumentParser, Namespace
 
+from clearhead.cli.model_flags import MODELS, is_flag, leaves_kind_open, model_flags, own_flags, whole_names
 from clearhead.messages import UserError, say
 from clearhead.models.choices import Choice
 from clearhead.models.codec import KINDS
-from clearhead.models.config import DecoderConfig, ModelConfig, StackConfig
-from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
+from clearhead.models.config import ModelConfig
 
 
 def parser(verb: str) -> ArgumentParser:
@@ -40,9 +38,6 @@ def own_name() -> str:
     named = typed.stem == "clearhead" and (on_path is None or Path(on_path).resolve() != typed.resolve())
     return quote(os.path.relpath(typed)) if named else "clearhead"
 
-
-MODELS: tuple[type[StackConfig], ...] = (DecoderConfig, EncoderDecoderConfig, EncoderConfig)
-"""The kinds of models that `--model` may name."""
 
 INTERRUPTED = 130
 """Exit status of a command that the user stopped, as shells have it for SIGINT."""
@@ -86,7 +81,7 @@ def parse(options: ArgumentParser, arguments: Sequence[str], *, kind: str = "Dec
     folded = _config_first([_folded(argument, options) for argument in arguments])
     # What is left to be chosen for the text must stay so when the printed options are read again.
     folded = ["--print_config=skip_default" if flag == "--print_config" else flag for flag in folded]
-    folded = _whole_names(folded)
+    folded = whole_names(folded)
     if leaves_kind_open(folded):
         folded = ["--model", kind, *folded]
     try:
@@ -97,52 +92,6 @@ def parse(options: ArgumentParser, arguments: Sequence[str], *, kind: str = "Dec
     except UnicodeDecodeError as error:
         raise UserError(say("cli.config_not_utf8", reason=error)) from None
     return parsed
-
-
-def leaves_kind_open(arguments: Sequence[str]) -> bool:
-    """Whether fields of a model are typed, and not the kind of model that they belong to."""
-    fields_typed = any(argument.startswith("--model.") for argument in arguments)
-    return fields_typed and not any(_is(argument, "--model") for argument in arguments)
-
-
-def without_fields(arguments: Sequence[str]) -> list[str]:
-    """What was typed beside the fields of the model; nothing of it prints."""
-    kept: list[str] = []
-    of_field = False
-    for argument in arguments:
-        value, of_field = of_field and not argument.startswith("--"), False
-        if argument.startswith("--model."):
-            of_field = "=" not in argument
-        elif not value and not _is(argument, "--print_config"):
-            kept.append(argument)
-    return kept
-
-
-def typed_fields(arguments: Sequence[str]) -> frozenset[str]:
-    """The fields of the model that were named, by flags or in a file: `--model.norm.eps 1e-6` names `norm`.
-
-    Its class, `--model Decoder`, names the kind alone.
-    """
-    named = (re.match(r"--model\.([\w-]+)", argument) for argument in arguments)
-    flags = {name[1].replace("-", "_") for name in named if name}
-    pairs = zip(arguments, [*arguments[1:], ""], strict=True)
-    given = [(argument.partition("=")[0], argument.partition("=")[2] or after) for argument, after in pairs]
-    files = [_fields_in(Path(value)) for flag, value in given if flag == "--config"]
-    # The model itself may be written as JSON, too.
-    written = [_fields_of(yaml.safe_load(value)) for flag, value in given if flag == "--model"]
-    return frozenset(flags.union(*files, *written))
-
-
-def _fields_in(file: Path) -> set[str]:
-    """The fields of the model that an options file names; the file has been read before, so it is as it should be."""
-    options = yaml.safe_load(file.read_text(encoding="utf-8"))
-    return _fields_of(options.get("model") if isinstance(options, dict) else None)
-
-
-def _fields_of(model: object) -> set[str]:
-    """The fields that a written model names; none if only its class is named."""
-    named = model.get("init_args") if isinstance(model, dict) else None
-    return set(named) if isinstance(named, dict) else set()
 
 
 def instantiate(options: ArgumentParser, parsed: Namespace) -> Namespace:
@@ -170,24 +119,8 @@ def _config_first(arguments: list[str]) -> list[str]:
         if argument == "--config":
             files += [argument, *islice(left, 1)]
         else:
-            (files if _is(argument, "--config") else rest).append(argument)
+            (files if is_flag(argument, "--config") else rest).append(argument)
     return files + rest
-
-
-def _whole_names(arguments: list[str]) -> list[str]:
-    """`--model EncoderDecoder` as the configuration's name has it, `--model EncoderDecoderConfig`."""
-    before = ["", *arguments]
-    return [_whole_name(argument, after) for argument, after in zip(arguments, before, strict=False)]
-
-
-def _whole_name(argument: str, before: str) -> str:
-    named = argument.removeprefix("--model=").removeprefix("--model.help=")
-    asked = before in ("--model", "--model.help") or named != argument
-    return f"{argument}Config" if asked and f"{named}Config" in KINDS else argument
-
-
-def _is(argument: str, flag: str) -> bool:
-    return argument == flag or argument.startswith(f"{flag}=")
 
 
 def _folded(argument: str, options: ArgumentParser) -> str:
@@ -209,20 +142,7 @@ def _flags(options: ArgumentParser) -> list[str]:
     """Every flag a user may give, those of the model's fields among them."""
     flags = [name for name in options._option_string_actions if name.startswith("--")]
     models = MODELS if "--model" in flags else ()
-    return list(dict.fromkeys([*flags, *(flag for model in models for flag in _model_flags("--model", model()))]))
-
-
-def _own_flags(kind: type[StackConfig]) -> list[str]:
-    """The flags of the fields that models of this kind have."""
-    return [f"--model.{field.name}" for field in fields(kind)]
-
-
-def _model_flags(prefix: str, value: Any) -> list[str]:
-    flags = []
-    for field in fields(value):
-        flag, inner = f"{prefix}.{field.name}", getattr(value, field.name)
-        flags += [flag, *(_model_flags(flag, inner) if is_dataclass(inner) else [])]
-    return flags
+    return list(dict.fromkeys([*flags, *(flag for model in models for flag in model_flags("--model", model()))]))
 
 
 def _one_line(problem: str, options: ArgumentParser) -> str:
@@ -255,7 +175,7 @@ def _fault_of_config(problem: str) -> str | None:
 
 def _unknown(flag: str, options: ArgumentParser) -> str:
     flags = _flags(options)
-    kinds = [kind.__name__.removesuffix("Config") for kind in MODELS if flag in _own_flags(kind)]
+    kinds = [kind.__name__.removesuffix("Config") for kind in MODELS if flag in own_flags(kind)]
     if 0 < len(kinds) < len(MODELS):
         return say("cli.other_kind", flag=flag, kinds=" / ".join(kinds), kind=kinds[0])
     if flag in flags:

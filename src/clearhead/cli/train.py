@@ -14,18 +14,8 @@ from typing import TYPE_CHECKING
 
 from jsonargparse import ArgumentParser, Namespace
 
-from clearhead.cli.options import (
-    INTERRUPTED,
-    add_device,
-    instantiate,
-    leaves_kind_open,
-    own_name,
-    parse,
-    parser,
-    typed_fields,
-    use_threads,
-    without_fields,
-)
+from clearhead.cli.model_flags import leaves_kind_open, typed_fields, without_fields
+from clearhead.cli.options import INTERRUPTED, add_device, instantiate, own_name, parse, parser, use_threads
 from clearhead.formats.run import read_run
 from clearhead.messages import UserError, say
 from clearhead.models.config import DecoderConfig, ModelConfig
