@@ -16,7 +16,11 @@ from clearhead.messages import UserError
 
 if TYPE_CHECKING:
     from clearhead.formats.load import Loaded, load
-    from clearhead.generation.generate import Generation, generate
+    from clearhead.generation.beams import beam_search
+    from clearhead.generation.generate import generate, generate_batch, stream
+    from clearhead.generation.request import Request
+    from clearhead.generation.sampling import SamplingSettings
+    from clearhead.generation.writing import Generation
     from clearhead.models.build import build
     from clearhead.models.config import DecoderConfig
     from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
@@ -30,11 +34,16 @@ __all__ = [
     "EncoderDecoderConfig",
     "Generation",
     "Loaded",
+    "Request",
+    "SamplingSettings",
     "UserError",
+    "beam_search",
     "build",
     "fit",
     "generate",
+    "generate_batch",
     "load",
+    "stream",
 ]
 
 __getattr__ = lazily(
@@ -43,11 +52,16 @@ __getattr__ = lazily(
         "DecoderConfig": "clearhead.models.config",
         "EncoderConfig": "clearhead.models.config_encoders",
         "EncoderDecoderConfig": "clearhead.models.config_encoders",
-        "Generation": "clearhead.generation.generate",
+        "Generation": "clearhead.generation.writing",
         "Loaded": "clearhead.formats.load",
+        "Request": "clearhead.generation.request",
+        "SamplingSettings": "clearhead.generation.sampling",
+        "beam_search": "clearhead.generation.beams",
         "build": "clearhead.models.build",
         "fit": "clearhead.training.fit",
         "generate": "clearhead.generation.generate",
+        "generate_batch": "clearhead.generation.generate",
         "load": "clearhead.formats.load",
+        "stream": "clearhead.generation.generate",
     },
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,9 +11,9 @@ import torch
 
 from clearhead.formats.load import Loaded
 from clearhead.generation.generate import generate, stream
-from clearhead.generation.loop import Step
+from clearhead.generation.loop import Step, Writing
 from clearhead.generation.sampling import SamplingSettings, probabilities
-from clearhead.generation.stores import GrowingStore
+from clearhead.generation.stores import DoublingStore
 from clearhead.layers.store import Places
 from clearhead.messages import UserError
 from clearhead.models.build import build
@@ -130,13 +131,13 @@ def test_an_answer_with_a_cache_is_the_answer_read_anew(loaded: Loaded, word: st
 
 def test_a_store_that_loses_its_place_is_found(loaded: Loaded, monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted fault: every token of the answer stands where the first does."""
-    right = GrowingStore.places
+    right = DoublingStore.places
 
-    def places(store: GrowingStore, length: int, real: torch.Tensor | None, device: torch.device) -> Places:
+    def places(store: DoublingStore, length: int, real: torch.Tensor | None, device: torch.device) -> Places:
         found = right(store, length, real, device)
         return found._replace(queries=range(length), keys=range(length - len(found.keys), length))
 
-    monkeypatch.setattr(GrowingStore, "places", places)
+    monkeypatch.setattr(DoublingStore, "places", places)
     greedy = SamplingSettings(temperature=0)
     assert generate(loaded, "three", temperature=0).ids != read_anew(loaded, "three", greedy, 0)
 
@@ -154,13 +155,19 @@ def test_a_mark_within_an_answer_is_no_text(loaded: Loaded, monkeypatch: pytest.
     """At high temperatures a begin mark may be drawn, between two bytes of a character too."""
     cat = TOKENIZER.encode("猫")
     written = [cat[0], MARKS.begin, *cat[1:], MARKS.end, cat[0]]
-    monkeypatch.setattr(
-        "clearhead.generation.generate.decode", lambda *_args, **_more: (Step(id, -1.0) for id in written)
-    )
+
+    def forced(_: object, rows: list[Writing]) -> Iterator[tuple[Writing, Step]]:
+        for id in written:
+            rows[0].ids.append(id)
+            yield rows[0], Step(id, -1.0, 0.5)
+            if not rows[0].open:
+                return
+
+    monkeypatch.setattr("clearhead.generation.writing.decode", forced)
     made = generate(loaded, "one")
     assert (made.text, made.ids, made.logprobs) == ("猫", written[:-1], [-1.0] * 5)
     cut = generate(loaded, "one", max_tokens=2)
-    assert (cut.text, len(cut.ids)) == ("\ufffd", 2)
+    assert (cut.text, len(cut.ids)) == ("", 2)
 
 
 @pytest.mark.parametrize(

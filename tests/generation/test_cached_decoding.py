@@ -7,13 +7,14 @@ from itertools import islice
 import pytest
 import torch
 
-from clearhead.generation.loop import decode
+from clearhead.generation.rows import Reader
 from clearhead.generation.sampling import SamplingSettings, probabilities
-from clearhead.generation.stores import FixedStore, GrowingStore
+from clearhead.generation.stores import DoublingStore, FixedStore, GrowingStore
 from clearhead.models.build import build
 from clearhead.models.choices import ALiBi, Learned, Positions, Rotary
 from clearhead.models.config import DecoderConfig
 from clearhead.models.decoder import Decoder
+from tests.generation.solo import solo
 
 SETTINGS = SamplingSettings(temperature=0.9, top_k=7)
 CONTEXT, TOKENS = 10, 25
@@ -40,12 +41,12 @@ def anew(model: Decoder, prompt: list[int], seed: int) -> list[int]:
 
 
 @pytest.mark.parametrize("positions", [Learned(), Rotary(), ALiBi()], ids=str)
-@pytest.mark.parametrize("new_store", [GrowingStore, FixedStore])
+@pytest.mark.parametrize("new_store", [GrowingStore, DoublingStore, FixedStore])
 @pytest.mark.parametrize("prompt", [[4], [1, 2, 3, 4, 5], list(range(12))], ids=len)
 def test_a_cached_text_is_the_text_read_anew(positions: Positions, new_store: type, prompt: list[int]) -> None:
     """Also across the border where the context is full."""
     model = model_with(positions)
-    steps = islice(decode(model, prompt, SETTINGS, seed=5, new_store=new_store), TOKENS)
+    steps = islice(solo(Reader(model, new_store=new_store), prompt, SETTINGS, seed=5), TOKENS)
     assert [step.id for step in steps] == anew(model, prompt, seed=5)
 
 
@@ -59,21 +60,21 @@ class Forgetful(GrowingStore):
 
 def test_a_store_that_loses_its_place_writes_another_text() -> None:
     model = model_with(Learned())
-    faulty = islice(decode(model, [1, 2, 3], SETTINGS, seed=5, new_store=Forgetful), TOKENS)
+    faulty = islice(solo(Reader(model, new_store=Forgetful), [1, 2, 3], SETTINGS, seed=5), TOKENS)
     assert [step.id for step in faulty] != anew(model, [1, 2, 3], seed=5)
 
 
 def test_each_token_is_read_once_while_the_context_lasts() -> None:
     model, read = model_with(Rotary()), []
     model.register_forward_pre_hook(lambda _, arguments: read.append(arguments[0].shape[-1]))
-    list(islice(decode(model, [1, 2, 3], SETTINGS, seed=0), CONTEXT - 2))
+    list(islice(solo(model, [1, 2, 3], SETTINGS, seed=0), CONTEXT - 2))
     assert read == [3] + [1] * (CONTEXT - 3)
 
 
 def test_penalties_know_what_has_been_written() -> None:
     model = model_with(Learned())
     plain, penalised = (
-        [step.id for step in islice(decode(model, [1], SamplingSettings(temperature=0, presence_penalty=p), seed=0), 8)]
+        [step.id for step in islice(solo(model, [1], SamplingSettings(temperature=0, presence_penalty=p), seed=0), 8)]
         for p in (0.0, 1e3)
     )
     assert len(set(penalised)) == 8

@@ -14,7 +14,7 @@ from clearhead.messages import UserError, say
 
 if TYPE_CHECKING:
     from clearhead.formats.load import Loaded
-    from clearhead.generation.generate import Piece
+    from clearhead.generation.writing import Piece
 
 
 def options() -> ArgumentParser:
@@ -76,7 +76,7 @@ def _print_text(prompt: str, pieces: Iterator[Piece]) -> None:
 
 
 def _print_json(loaded: Loaded, asked: Namespace, pieces: Iterator[Piece]) -> None:
-    from clearhead.generation.generate import gathered  # noqa: PLC0415
+    from clearhead.generation.writing import gathered  # noqa: PLC0415
 
     made = gathered(pieces)
     answer = {

@@ -2,38 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
-
-import torch
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from clearhead.formats.load import Loaded
-from clearhead.generation.loop import Step, decode
+from clearhead.generation.request import Request
+from clearhead.generation.rows import Overflow, Side
 from clearhead.generation.sampling import SamplingSettings
-from clearhead.messages import UserError, say
-from clearhead.models.config_encoders import EncoderDecoderConfig
-from clearhead.models.encoder_decoder import EncoderDecoder
-from clearhead.text import MarkedTokenizer
-
-
-@dataclass(frozen=True)
-class Generation:
-    """What was generated, without the prompt."""
-
-    text: str
-    ids: list[int]
-    logprobs: list[float]
-    """Log of the probability that the settings gave each token (nats)."""
-
-
-@dataclass(frozen=True)
-class Piece:
-    """One step of a stream: a token, and the text that became whole with it (often one character, maybe none)."""
-
-    text: str
-    step: Step | None
-    """None for the last piece, which holds what was still unfinished."""
+from clearhead.generation.writing import Generation, Helper, Piece, gathered, pieces
 
 
 def generate(
@@ -43,33 +18,70 @@ def generate(
     max_tokens: int = 200,
     temperature: float = 1.0,
     top_k: int | None = None,
+    top_p: float = 1.0,
+    min_p: float = 0.0,
+    repetition_penalty: float = 1.0,
+    presence_penalty: float = 0.0,
+    frequency_penalty: float = 0.0,
+    logit_bias: Mapping[int, float] | None = None,
+    allowed: Collection[int] | None = None,
     seed: int = 0,
+    stop: Sequence[str] = (),
+    eos: Collection[int] | None = None,
+    alternatives: int = 0,
+    overflow: Overflow | None = None,
+    draft: Helper | None = None,
 ) -> Generation:
-    """Continue `prompt` by `max_tokens` tokens; or, with an encoder-decoder, answer it by at most so many.
-
-    An answer ends with the end mark, which is among its ids and not in its text, or when the model's context is full.
+    """Continue `prompt` by `max_tokens` tokens at most; or, with an encoder-decoder, answer it.
 
     Args:
         loaded: what `load` gave.
-        prompt: text or token ids, at least one token; for an encoder-decoder the source, without marks.
+        prompt: text or token ids; for an encoder-decoder the source, without marks. May be empty where the tokenizer has a mark that
+            begins a text.
         max_tokens: how many tokens to generate at most, at least 0.
         temperature: 1 draws from the model's own distribution, below is bolder, 0 takes the best token.
-        top_k: draw among the k best tokens only.
-        seed: the same seed gives the same text on the same machine.
+        top_k: draw among the k best tokens only; None or 0 for all.
+        top_p: draw among the fewest best tokens whose probability reaches p.
+        min_p: draw among the tokens at least p times as probable as the best one.
+        repetition_penalty: what a token that has occurred, in the prompt or behind it, is divided by; at least 1.
+        presence_penalty: what is taken off the logit of a token that has occurred.
+        frequency_penalty: what is taken off for each time that it has occurred.
+        logit_bias: token id -> what is added to its logit; -inf forbids it.
+        allowed: the ids that can be drawn; all if None.
+        seed: the same seed writes the same text on the same machine.
+        stop: strings that end the text, which does not contain them; they may begin and end within tokens.
+        eos: ids that end the text and are no part of it; those of the tokenizer if None, none if empty.
+        alternatives: how many of the model's best tokens are named at each place.
+        overflow: past the context "recompute" reads the last `context` tokens anew for each token, "window" forgets the older
+            half, "stop" ends the text; None is "recompute" for a decoder and "stop" for an encoder-decoder.
+        draft: a smaller model with the same tokenizer, or "lookup" for the text's own n-grams, proposes tokens: the same distribution
+            (at temperature 0 the same text), sooner.
 
     Raises:
-        UserError: if the prompt is empty, holds an id outside the vocabulary or is too long to be read as a source, or
-            a setting is out of range.
+        UserError: if there is nothing to continue, an id is outside the vocabulary, a prompt or source is too long, or a setting is
+            out of range.
     """
-    return gathered(stream(loaded, prompt, max_tokens=max_tokens, temperature=temperature, top_k=top_k, seed=seed))
-
-
-def gathered(pieces: Iterable[Piece]) -> Generation:
-    """All pieces of a stream as one generation."""
-    known = list(pieces)
-    steps = [piece.step for piece in known if piece.step is not None]
-    return Generation(
-        "".join(piece.text for piece in known), [step.id for step in steps], [step.logprob for step in steps]
+    return gathered(
+        stream(
+            loaded,
+            prompt,
+            max_tokens=max_tokens,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            min_p=min_p,
+            repetition_penalty=repetition_penalty,
+            presence_penalty=presence_penalty,
+            frequency_penalty=frequency_penalty,
+            logit_bias=logit_bias,
+            allowed=allowed,
+            seed=seed,
+            stop=stop,
+            eos=eos,
+            alternatives=alternatives,
+            overflow=overflow,
+            draft=draft,
+        )
     )
 
 
@@ -80,45 +92,66 @@ def stream(
     max_tokens: int = 200,
     temperature: float = 1.0,
     top_k: int | None = None,
+    top_p: float = 1.0,
+    min_p: float = 0.0,
+    repetition_penalty: float = 1.0,
+    presence_penalty: float = 0.0,
+    frequency_penalty: float = 0.0,
+    logit_bias: Mapping[int, float] | None = None,
+    allowed: Collection[int] | None = None,
     seed: int = 0,
+    stop: Sequence[str] = (),
+    eos: Collection[int] | None = None,
+    alternatives: int = 0,
+    overflow: Overflow | None = None,
+    draft: Helper | None = None,
 ) -> Iterator[Piece]:
-    """The same as `generate`, piece by piece as it is written; only whole characters, and joined they are the text."""
-    settings = SamplingSettings(temperature=temperature, top_k=top_k)
-    ids = loaded.tokenizer.encode(prompt) if isinstance(prompt, str) else list(prompt)
-    if not ids:
-        raise UserError(say("generation.empty_prompt"))
-    config = loaded.config
-    vocab = config.encoder.vocab if isinstance(config, EncoderDecoderConfig) else config.vocab
-    if wrong := [id for id in ids if not 0 <= id < vocab]:
-        raise UserError(say("models.id_outside", id=wrong[0], vocab=vocab))
-    if max_tokens < 0:
-        raise UserError(say("generation.max_tokens", value=max_tokens))
-    return _pieces(loaded, islice(_steps(loaded, ids, settings, seed), max_tokens))
+    """The same as `generate`, piece by piece as it is written; only whole characters, and joined they are the text.
+
+    A character is a Unicode code point: no piece ends within one. Mistakes are raised at once, not with the first piece.
+    """
+    sampling = SamplingSettings(
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        min_p=min_p,
+        repetition_penalty=repetition_penalty,
+        presence_penalty=presence_penalty,
+        frequency_penalty=frequency_penalty,
+        logit_bias=logit_bias or {},
+        allowed=None if allowed is None else frozenset(allowed),
+    )
+    request = Request(prompt, max_tokens, sampling, seed, stop, eos, alternatives)
+    return (piece for _, piece in pieces(loaded, [request], overflow=overflow, draft=draft))
 
 
-def _pieces(loaded: Loaded, steps: Iterable[Step]) -> Iterator[Piece]:
-    text = loaded.tokenizer.stream()
-    for step in steps:
-        yield Piece(text.push(step.id), step)
-    yield Piece(text.finish(), None)
+def generate_batch(
+    loaded: Loaded,
+    requests: Sequence[Request],
+    *,
+    overflow: Overflow | None = None,
+    padding: Side = "left",
+    draft: Helper | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Generation]:
+    """Write several texts side by side: what each request would get alone, sooner.
 
+    Equal prompts are read once, so that n samples of one prompt are n requests with n seeds.
 
-def _steps(loaded: Loaded, ids: Sequence[int], settings: SamplingSettings, seed: int) -> Iterator[Step]:
-    if isinstance(loaded.model, EncoderDecoder):
-        assert isinstance(loaded.tokenizer, MarkedTokenizer), "an answer needs marks that begin and end it"
-        return _answer(loaded.model, loaded.tokenizer, ids, settings, seed)
-    return decode(loaded.model, ids, settings, seed=seed)
+    Args:
+        loaded: what `load` gave.
+        requests: each with its own prompt, settings, seed and ends.
+        overflow: as in `generate`.
+        padding: where shorter prompts are filled up; no result depends on it.
+        draft: as in `generate`; texts with a draft are written one beside the other, not in one forward.
+        progress: is told how many tokens of the prompts have been read, and of how many.
 
-
-def _answer(
-    model: EncoderDecoder, tokenizer: MarkedTokenizer, ids: Sequence[int], settings: SamplingSettings, seed: int
-) -> Iterator[Step]:
-    """Read the source once, then write from the begin mark to the end mark, or until the context is full."""
-    source = torch.tensor([[*ids, tokenizer.end]], device=next(model.parameters()).device)
-    with torch.inference_mode():
-        memory = model.remember(source)
-    steps = decode(model.decoder, [tokenizer.begin], settings, seed=seed, around=memory.beside)
-    for step in islice(steps, model.decoder.context):
-        yield step
-        if step.id == tokenizer.end:
-            return
+    Raises:
+        UserError: as `generate`.
+    """
+    if not requests:
+        return []
+    found: list[list[Piece]] = [[] for _ in requests]
+    for index, piece in pieces(loaded, requests, overflow=overflow, padding=padding, draft=draft, progress=progress):
+        found[index].append(piece)
+    return [gathered(each) for each in found]

@@ -1,18 +1,20 @@
-"""The decode loop: forward, distribution, draw, append."""
+"""The decode loop: read, distribution, draw, append. Plain, in batches and with a draft, it is this one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from clearhead.generation.sampling import SamplingSettings, probabilities
-from clearhead.generation.stores import Cache, GrowingStore
-from clearhead.layers.store import NO_STORE, Store
-from clearhead.messages import UserError, say
-from clearhead.models.decoder import Decoder
+from clearhead.generation.drafts import NO_DRAFT, Draft, Proposal
+from clearhead.generation.draws import Draw, chances_after, dice
+from clearhead.generation.rows import Group, Reader, Row
+from clearhead.generation.sampling import SamplingSettings
+from clearhead.ops.softmax import at_least_float32
 
 
 class Step(NamedTuple):
@@ -20,61 +22,100 @@ class Step(NamedTuple):
 
     id: int
     logprob: float
-    """Log of the probability that the settings gave this token (nats)."""
+    """ln of the model's own probability, before any setting (nats)."""
+    chance: float
+    """The probability that the settings gave it."""
+    alternatives: tuple[tuple[int, float], ...] = ()
+    """The model's best tokens at this place and their logprobs, best first."""
 
 
-def _itself(store: Store) -> Store:
-    return store
+@dataclass(eq=False)
+class Writing(Row):
+    """A row that is being written."""
+
+    sampling: SamplingSettings = field(default_factory=SamplingSettings)
+    draw: Draw = field(default_factory=lambda: dice(0))
+    """The row's own randomness, so that its text does not depend on who else is being written."""
+    draft: Draft = NO_DRAFT
+    """Who proposes tokens; a row with a draft is read by itself."""
+    alternatives: int = 0
+    """How many alternatives each step names."""
 
 
-def decode(
-    model: Decoder,
-    prompt: Sequence[int],
-    settings: SamplingSettings,
-    *,
-    seed: int,
-    new_store: Callable[[Decoder], Cache] = GrowingStore,
-    around: Callable[[Store], Store] = _itself,
-) -> Iterator[Step]:
-    """Generate token after token, without end; the caller stops asking.
+def decode(reader: Reader, rows: Sequence[Writing]) -> Iterator[tuple[Writing, Step]]:
+    """Write token after token to all rows, until each has been closed by who asks for the steps.
 
-    Up to the model's context every token is read once and its keys and values are kept. Past it the oldest tokens fall
-    out, every position changes with that, and the last `context` tokens are read anew at each step.
+    Every token is read once and its keys and values are kept, up to the context; past it by `reader.overflow`. Rows that are closed
+    are not read any more.
 
     Args:
-        model: in evaluation mode.
-        prompt: at least one token id.
-        settings: how to choose.
-        seed: of the draws; the same seed gives the same tokens on the same machine.
-        new_store: makes the cache; `FixedStore` for a compiled model, whose shapes must not change.
-        around: what the model is given in place of the cache; an encoder-decoder's decoder takes `memory.beside`.
+        reader: how to read.
+        rows: with at least one id each, within the context where `overflow` is "stop".
 
     Raises:
         UserError: if the model's logits are not numbers.
     """
-    generator = torch.Generator().manual_seed(seed % 2**64)
-    ids, store = list(prompt), new_store(model)
-    while True:
-        with torch.inference_mode():
-            logits = _next_logits(model, ids, store, around)
-            chances = probabilities(logits, settings, _counts(ids, logits) if settings.penalises else None).cpu()
-        if not logits.amax().isfinite():
-            raise UserError(say("generation.not_a_number"))
-        drawn = int(torch.multinomial(chances, 1, generator=generator))
-        ids.append(drawn)
-        yield Step(drawn, float(chances[drawn].log()))
+    together = [row for row in rows if row.draft is NO_DRAFT]
+    groups = [Group(reader, [row]) for row in rows if row.draft is not NO_DRAFT]
+    groups += [Group(reader, together)] if together else []
+    while groups := [part for group in groups for part in group.parts()]:
+        for group in groups:
+            yield from _round(group)
 
 
-def _counts(ids: Sequence[int], logits: Tensor) -> Tensor:
-    """How often each token of the vocabulary stands in `ids`, prompt and all: (V)."""
-    return torch.bincount(torch.tensor(ids), minlength=logits.shape[-1]).to(logits)
+def _round(group: Group[Writing]) -> Iterator[tuple[Writing, Step]]:
+    """One reading of a group, and the tokens that come of it: one a row, or more where proposals were accepted."""
+    began, row, room = time.perf_counter(), group.rows[0], group.room
+    proposals = row.draft.propose(row, row.sampling, row.draw, room)
+    logits = group.read([proposal.id for proposal in proposals])
+    seconds, before = time.perf_counter() - began, len(row.ids)
+    for each, scores in zip(group.rows, logits, strict=True):
+        for step in _steps(each, scores, proposals):
+            yield each, step
+    if room:
+        row.draft.learn(len(proposals), len(row.ids) - before, seconds)
 
 
-def _next_logits(model: Decoder, ids: Sequence[int], store: Cache, around: Callable[[Store], Store]) -> Tensor:
-    """Logits (V) of the token after `ids`; only what the store has not kept yet is read, while the context lasts."""
-    device = next(model.parameters()).device
-    if len(ids) <= store.context:
-        logits: Tensor = model(torch.tensor([ids[store.length :]], device=device), store=around(store))
-    else:
-        logits = model(torch.tensor([ids[-model.context :]], device=device), store=around(NO_STORE))
-    return logits[0, -1]
+def _steps(row: Writing, logits: Tensor, proposals: Sequence[Proposal]) -> Iterator[Step]:
+    """Draw a token at each place, as long as the proposal for it was accepted and the row is open.
+
+    Args:
+        row: grows by each token before its step is yielded.
+        logits: (1+k,V).
+        proposals: k.
+    """
+    for place, proposal in zip(logits, [*proposals, None], strict=True):
+        chances = chances_after(row.ids, place, row.sampling)
+        drawn = row.draw(chances) if proposal is None else accepted_or_redrawn(chances, proposal, row.draw)
+        row.ids.append(drawn)
+        yield _step(place, chances, drawn, row.alternatives)
+        if not row.open or proposal is None or drawn != proposal.id:
+            return
+
+
+def _step(logits: Tensor, chances: Tensor, drawn: int, alternatives: int) -> Step:
+    logprobs = logits.to(at_least_float32(logits.dtype)).log_softmax(-1)
+    best = logprobs.topk(min(alternatives, len(logprobs)))
+    pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
+    return Step(drawn, float(logprobs[drawn]), float(chances[drawn]), tuple(pairs))
+
+
+def accepted_or_redrawn(target: Tensor, proposal: Proposal, draw: Draw) -> int:
+    """A token distributed as p, made from one distributed as q: x with chance min(1, p[x] / q[x]), else from max(0, p - q) / Σ.
+
+    The chance of a token t is q[t] · min(1, p[t]/q[t]) + (1 - Σ min(p, q)) · max(0, p[t] - q[t]) / Σ max(0, p - q)
+    = min(p[t], q[t]) + max(0, p[t] - q[t]) = p[t]. A token that is drawn anew is never x: its rest is 0.
+
+    Args:
+        target: p (V).
+        proposal: x and q (V).
+        draw: the randomness.
+
+    Source: Leviathan et al. 2023 §2.3 and appendix A.1 (arXiv:2211.17192).
+    """
+    p, q = target.double(), proposal.chances.double()
+    kept, rest = float(p[proposal.id] / q[proposal.id]), (p - q).clamp(min=0)
+    # Where p and q differ by rounding alone there may be no rest to draw from.
+    if kept >= 1 or not rest.any() or draw(torch.tensor([kept, 1 - kept], dtype=torch.float64)) == 0:
+        return proposal.id
+    return draw(rest)

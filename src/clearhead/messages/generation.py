@@ -22,6 +22,34 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "the prompt is empty, and this model has no token that begins a text; give at least one character",
         "提示为空，而该模型没有表示文本开头的 token；请至少给一个字符",
     ),
+    "generation.empty_source": (
+        "the source is empty; give at least one character",
+        "源文本为空；请至少给一个字符",
+    ),
+    "generation.prompt_too_long": (
+        "the prompt has {length} tokens and the context {context}; shorten it, or choose what to forget: --overflow window | recompute",
+        "提示有 {length} 个 token，而上下文只有 {context}；请缩短提示，或选择遗忘方式：--overflow window | recompute",
+    ),
+    "generation.overflow": (
+        "overflow = {value} must be stop, window or recompute",
+        "overflow = {value} 应为 stop、window 或 recompute",
+    ),
+    "generation.stop_list": (
+        "stop = {value!r} must be a list of strings; write [{value!r}]",
+        "stop = {value!r} 应为字符串列表；请写成 [{value!r}]",
+    ),
+    "generation.stop_empty": (
+        "a stop string is empty, so no text could be written; leave it out",
+        "停止串为空，无法写出任何文本；请去掉它",
+    ),
+    "generation.draft": (
+        'draft = {value!r} must be a loaded model or "lookup"',
+        'draft = {value!r} 应为已加载的模型或 "lookup"',
+    ),
+    "generation.draft_differs": (
+        "{draft} cannot propose tokens for {model}: it must be of the same kind with the same tokenizer; train it on the same text",
+        "{draft} 不能为 {model} 提议 token：二者须同类且分词器相同；请用同一文本训练它",
+    ),
     "generation.not_a_number": (
         "the model's outputs are not numbers (NaN or infinity): its training went wrong; train again with a smaller --lr",
         "模型的输出不是数（NaN 或无穷）：训练已发散；请用更小的 --lr 重新训练",

@@ -1,0 +1,91 @@
+"""How many tokens to propose at once: as many as pay, none if none does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from clearhead.generation.rows import SPARE
+
+PLAIN_ROUNDS = 2
+"""Rounds without proposals before the first ones, so that there is a speed to compare with."""
+
+PRIOR = (3.0, 4.0)
+"""Accepted and proposed tokens that are assumed before anything has been seen."""
+
+MEMORY = 0.9
+"""What a round counts for after the next one."""
+
+REST = 32
+"""Tokens written plainly before the first new trial, after proposing did not pay; twice as many after each further one."""
+
+
+@dataclass(frozen=True)
+class Speculation:
+    """What speculation did for one text."""
+
+    proposed: int
+    accepted: int
+    speed_up: float | None
+    """How many times as fast as one token a forward, by the time that forwards without proposals took in the same text; None if
+    there were none of either kind."""
+
+
+class Pace:
+    """Chooses the length of the next block from what was accepted so far.
+
+    With acceptance a and a cost c for each proposed token (a forward of the model without proposals costs 1), a block of k yields
+    (1 - a^(k+1)) / (1 - a) tokens on average and costs 1 + c·k. The k with the best ratio is taken; for a poor draft it is 0,
+    and after some time another trial is made. No clock is asked: a text must not depend on how busy the machine is.
+
+    Args:
+        cost: c.
+
+    Source: Leviathan et al. 2023 §3.5 (arXiv:2211.17192).
+    """
+
+    def __init__(self, cost: float) -> None:
+        self._cost = cost
+        self._accepted, self._proposed = PRIOR
+        self._total_accepted = self._total_proposed = 0
+        self._waiting, self._rest = PLAIN_ROUNDS, REST
+        self._plain = self._drafted = (0, 0.0)
+        """Tokens written, and seconds."""
+
+    def next(self, most: int) -> int:
+        """How many tokens to propose now, `most` at most."""
+        return 0 if self._waiting else min(most, self._best())
+
+    def learn(self, proposed: int, written: int, seconds: float) -> None:
+        """Count a round.
+
+        Args:
+            proposed: k.
+            written: accepted tokens and the one that the model adds.
+            seconds: the time that proposing and reading took.
+        """
+        if not proposed:
+            self._plain = (self._plain[0] + written, self._plain[1] + seconds)
+            self._waiting = max(0, self._waiting - 1)
+            return
+        self._drafted = (self._drafted[0] + written, self._drafted[1] + seconds)
+        accepted = min(written - 1, proposed)
+        self._total_accepted, self._total_proposed = self._total_accepted + accepted, self._total_proposed + proposed
+        # What comes after the first rejected token was never tried.
+        tried = min(accepted + 1, proposed)
+        self._accepted, self._proposed = self._accepted * MEMORY + accepted, self._proposed * MEMORY + tried
+        if not self._best():
+            self._waiting, self._rest = self._rest, 2 * self._rest
+            self._accepted, self._proposed = PRIOR
+
+    def report(self) -> Speculation:
+        """How it went so far."""
+        (plain, plain_seconds), (drafted, seconds) = self._plain, self._drafted
+        known = bool(plain and drafted and seconds)
+        speed_up = (plain + drafted) * plain_seconds / plain / (plain_seconds + seconds) if known else None
+        return Speculation(self._total_proposed, self._total_accepted, speed_up)
+
+    def _best(self) -> int:
+        """The length of block with the most tokens for its cost; the shortest of equals."""
+        rate = self._accepted / self._proposed
+        yields = [sum(rate**i for i in range(k + 1)) / (1 + self._cost * k) for k in range(SPARE + 1)]
+        return yields.index(max(yields))

@@ -1,0 +1,174 @@
+"""From requests to text: what is written, where it ends, and what is known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from clearhead.formats.load import Loaded
+from clearhead.generation.drafts import NO_DRAFT, Draft, LookupDraft, ModelDraft
+from clearhead.generation.draws import dice
+from clearhead.generation.endings import FinishReason, ends_for
+from clearhead.generation.loop import Step, Writing, decode
+from clearhead.generation.pace import Pace, Speculation
+from clearhead.generation.request import Request, ids_of
+from clearhead.generation.rows import Overflow, Reader, Row, Side, cache_for
+from clearhead.generation.stores import DoublingStore
+from clearhead.generation.transcript import Transcript
+from clearhead.messages import UserError, say
+from clearhead.models.encoder_decoder import EncoderDecoder
+
+Helper = Loaded | Literal["lookup"]
+"""Who proposes tokens: a smaller model, or the text's own n-grams."""
+
+VERIFYING = 0.05
+"""What reading one more proposed token costs, in forwards of the model; measured in `bench.speculation`."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """Why and how a text came to its end."""
+
+    reason: FinishReason
+    speculation: Speculation | None = None
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One step of a stream: a token, and the text that became certain with it (often one character, maybe none)."""
+
+    text: str
+    step: Step | None
+    """None for the last piece, which holds what was still held back."""
+    ending: Ending | None = None
+    """What the last piece has in place of a step."""
+
+
+@dataclass(frozen=True)
+class Generation:
+    """What was generated, without the prompt."""
+
+    text: str
+    ids: list[int]
+    """All that was drawn, an end id and the tokens of a stop string among them."""
+    logprobs: list[float]
+    """ln of the model's own probability of each token (nats), before any setting."""
+    finish_reason: FinishReason
+    chances: list[float]
+    """The probability that the settings gave each token."""
+    alternatives: list[tuple[tuple[int, float], ...]]
+    """For each token the model's best ones and their logprobs."""
+    speculation: Speculation | None = None
+    """What a draft did; None without one."""
+
+
+def gathered(parts: Iterable[Piece]) -> Generation:
+    """All pieces of a stream as one generation."""
+    known = list(parts)
+    steps = [piece.step for piece in known if piece.step is not None]
+    ending = known[-1].ending
+    assert ending is not None, "the last piece of a stream tells how it ended"
+    return Generation(
+        "".join(piece.text for piece in known),
+        [step.id for step in steps],
+        [step.logprob for step in steps],
+        ending.reason,
+        [step.chance for step in steps],
+        [step.alternatives for step in steps],
+        ending.speculation,
+    )
+
+
+def pieces(
+    loaded: Loaded,
+    requests: Sequence[Request],
+    *,
+    overflow: Overflow | None = None,
+    padding: Side = "left",
+    draft: Helper | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Iterator[tuple[int, Piece]]:
+    """Write all requests side by side: (which request, piece) as they come. Mistakes are raised at once."""
+    reader = reader_for(loaded, overflow, padding=padding, progress=progress)
+    return _written([_Text(loaded, reader, request, draft) for request in requests], reader)
+
+
+def reader_for(
+    loaded: Loaded,
+    overflow: Overflow | None,
+    *,
+    padding: Side = "left",
+    progress: Callable[[int, int], None] | None = None,
+) -> Reader:
+    """How the loaded model reads; `overflow` as it suits the model's kind if None.
+
+    Raises:
+        UserError: if the choice is unknown.
+    """
+    if overflow not in (None, "stop", "window", "recompute"):
+        raise UserError(say("generation.overflow", value=overflow))
+    answers = isinstance(loaded.model, EncoderDecoder)
+    return Reader(
+        loaded.model,
+        overflow or ("stop" if answers else "recompute"),
+        padding,
+        # Padding on the right comes to stand between real tokens, which a ring cannot serve.
+        cache_for if padding == "left" else DoublingStore,
+        progress or Reader.progress,
+    )
+
+
+def _draft(loaded: Loaded, draft: Helper | None, mirror: Row) -> Draft:
+    if draft is None:
+        return NO_DRAFT
+    if draft == "lookup":
+        return LookupDraft(loaded.config.vocab, Pace(VERIFYING))
+    if not isinstance(draft, Loaded):
+        raise UserError(say("generation.draft", value=draft))
+    if type(draft.model) is not type(loaded.model) or draft.tokenizer.to_dict() != loaded.tokenizer.to_dict():
+        raise UserError(say("generation.draft_differs", draft=draft.source, model=loaded.source))
+    reader = reader_for(draft, "window")
+    sizes = [sum(weight.numel() for weight in each.model.parameters()) for each in (draft, loaded)]
+    depths = [len(part.decoder.blocks) for part in (reader, reader_for(loaded, None))]
+    # Large models wait for their weights, small ones for their blocks, one after another: whichever is worse.
+    cost = max(sizes[0] / sizes[1], depths[0] / depths[1]) + VERIFYING
+    return ModelDraft(reader, mirror, Pace(cost))
+
+
+def _written(texts: Sequence[_Text], reader: Reader) -> Iterator[tuple[int, Piece]]:
+    for index, text in enumerate(texts):
+        if not text.row.open:
+            yield index, Piece("", None, Ending("length"))
+    place = {text.row: index for index, text in enumerate(texts)}
+    for row, step in decode(reader, list(place)):
+        for piece in texts[place[row]].take(step):
+            yield place[row], piece
+
+
+class _Text:
+    """One request being written: it turns steps into pieces, and closes the row where the text ends."""
+
+    def __init__(self, loaded: Loaded, reader: Reader, request: Request, draft: Helper | None) -> None:
+        ids, source = ids_of(loaded, request)
+        self._ends = ends_for(loaded, reader, request, len(ids))
+        self._transcript = Transcript(loaded.tokenizer.stream(), request.stop)
+        self.row = Writing(
+            ids,
+            source,
+            open=request.max_tokens > 0,
+            sampling=request.sampling,
+            draw=dice(request.seed),
+            draft=_draft(loaded, draft, Row(list(ids), source)),
+            alternatives=request.alternatives,
+        )
+
+    def take(self, step: Step) -> Iterator[Piece]:
+        """The pieces of one step: its own, and the last one if the text ends here."""
+        text = "" if step.id in self._ends.ids else self._transcript.push(step.id)
+        reason = self._ends.reason(self.row, stopped=self._transcript.stopped)
+        self.row.open = reason is None
+        yield Piece(text, step)
+        if reason is not None:
+            rest = self._transcript.finish(whole=reason == "eos")
+            yield Piece(rest, None, Ending(reason, self.row.draft.report()))
