@@ -87,8 +87,10 @@ def decoders(draw: st.DrawFn) -> DecoderConfig:
 
 @st.composite
 def encoders(draw: st.DrawFn) -> EncoderConfig:
-    """Any encoder."""
-    return EncoderConfig(**draw(shared()), segments=draw(st.integers(0, 3)), head=draw(HEADS))
+    """Any encoder; logits alone may have a bias."""
+    fields, head = draw(shared()), draw(HEADS)
+    fields["head_bias"] &= isinstance(head, kinds.MaskedToken)
+    return EncoderConfig(**fields, segments=draw(st.integers(0, 3)), head=head)
 
 
 @st.composite

@@ -91,6 +91,18 @@ def test_each_half_of_a_clash_alone_is_legal() -> None:
         assert isinstance(DecoderConfig(**legal), DecoderConfig)
 
 
+@pytest.mark.parametrize("head", [kinds.Features(), kinds.Pooled(kinds.Mean(), dense=True)], ids=["features", "pooled"])
+def test_a_bias_of_a_head_that_has_none_is_refused(head: kinds.EncoderHead) -> None:
+    """It would be accepted, built nowhere, and missed by nobody."""
+    with pytest.raises(UserError, match=f"^head_bias and head {type(head).__name__} do not go together; [^\n]*$"):
+        EncoderConfig(head=head, head_bias=True)
+    assert EncoderConfig(head=head).head == head
+    assert EncoderConfig(head_bias=True).head == kinds.MaskedToken()
+    # The decoder's head has one; the encoder that reads for it has none.
+    pair = EncoderDecoderConfig(head_bias=True)
+    assert (pair.decoder.head_bias, pair.encoder.head_bias) == (True, False)
+
+
 @pytest.mark.parametrize("wrong", [0.0, -1.0, float("nan"), float("inf")])
 @pytest.mark.parametrize(
     ("make", "field"),

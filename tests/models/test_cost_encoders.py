@@ -35,7 +35,7 @@ BIASED = {"bias": True, "qkv_bias": True, "head_bias": True}
 ENCODERS = {
     "base": ENCODER,
     "untied": replace(ENCODER, tied=False, head_bias=True),
-    "untied, features": replace(ENCODER, tied=False, head_bias=True, head=kinds.Features()),
+    "untied, features": replace(ENCODER, tied=False, head=kinds.Features()),
     "pooled": replace(ENCODER, head=kinds.Pooled(kinds.Max())),
     "pooled, dense": replace(ENCODER, head=kinds.Pooled(dense=True)),
     "BERT": replace(ENCODER, block=kinds.PostNorm(), embedding_norm=True, segments=2, **BIASED),
@@ -96,7 +96,7 @@ def test_parameters_are_those_of_the_built_model_for_every_choice(biased: bool) 
     pair = replace(PAIR, source_vocab=13 if biased else None, **sizes)
     encoder = replace(ENCODER, segments=3 * biased, **sizes)
     for chosen, head in [*product(EVERY, HEADS[:1]), *product(EVERY[::11], HEADS[1:])]:
-        config = replace(encoder, head=head, **chosen)
+        config = replace(encoder, head=head, head_bias=biased and head == HEADS[0], **chosen)
         assert parameters(config) == counted(build(config, device="meta")), (chosen, head)
     for chosen in EVERY:
         if not isinstance(chosen["block"], kinds.Parallel):

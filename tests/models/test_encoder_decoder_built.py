@@ -39,7 +39,7 @@ CONFIGS = {"one vocabulary": BASE, "two": TWO, "nothing tied": FREE, "relative":
 BERT = EncoderConfig(
     vocab=V, layers=READS, heads=H, width=D, feedforward_width=FF, context=9, segments=3, head_bias=True, bias=True
 )
-POOLED = replace(BERT, head=kinds.Pooled(kinds.Mean(), dense=True))
+POOLED = replace(BERT, head_bias=False, head=kinds.Pooled(kinds.Mean(), dense=True))
 
 
 def ids(vocab: int, length: int) -> Tensor:

@@ -29,6 +29,10 @@ class EncoderConfig(StackConfig):
         """The smallest value of a whole-number field."""
         return 0 if field == "segments" else 1
 
+    def _clashes(self) -> list[tuple[bool, str, str, str]]:
+        head, biased = type(self.head).__name__, self.head_bias and not isinstance(self.head, MaskedToken)
+        return [*super()._clashes(), (biased, "head_bias", f"head {head}", "head MaskedToken, or no head_bias")]
+
 
 @dataclass(frozen=True)
 class EncoderDecoderConfig(StackConfig):
@@ -54,7 +58,8 @@ class EncoderDecoderConfig(StackConfig):
     def encoder(self) -> EncoderConfig:
         """The encoder's part."""
         return replace(
-            EncoderConfig(**self._shared(), head=Features()),
+            # The bias is that of the decoder's head; features have none.
+            EncoderConfig(**self._shared() | {"head_bias": False}, head=Features()),
             layers=self.layers if self.encoder_layers is None else self.encoder_layers,
             context=self.context if self.source_context is None else self.source_context,
             vocab=self.vocab if self.source_vocab is None else self.source_vocab,
