@@ -266,5 +266,16 @@ def test_the_same_file_trains_a_decoder_where_no_kind_is_named(clearhead: Clearh
     path = tmp_path / "pairs.tsv"
     path.write_text("\n".join(LINES * 4), encoding="utf-8")
     flags = ("--steps", 1, "--batch", 1, "--model.layers", 1, "--model.width", 8, "--model.heads", 2)
-    assert clearhead("train", path, "--out", tmp_path / "run", *flags).status == 0
+    said = clearhead("train", path, "--out", tmp_path / "run", *flags)
+    assert said.status == 0
     assert isinstance(read_run(tmp_path / "run").model, DecoderConfig)
+    hints = [line for line in said.err.splitlines() if "--model EncoderDecoder" in line]
+    assert len(hints) == 1
+    assert "looks like a pair" in hints[0]
+    again = clearhead("train", "--out", tmp_path / "run", "--resume", "--steps", 2, "--model.layers", 1)
+    assert (again.status, "EncoderDecoder" in again.err) == (0, False)
+    named = clearhead("train", path, "--out", tmp_path / "named", "--model", "Decoder", *flags)
+    assert (named.status, "EncoderDecoder" in named.err) == (0, False)
+    path.write_text("\n".join([*LINES * 4, "no tab"]), encoding="utf-8")
+    other = clearhead("train", path, "--out", tmp_path / "other", *flags)
+    assert (other.status, "EncoderDecoder" in other.err) == (0, False)

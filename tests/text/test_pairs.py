@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from clearhead.messages import UserError
-from clearhead.text import Pair, Pairs, read_pairs, read_text, split_pairs
+from clearhead.text import Pair, Pairs, look_like_pairs, read_pairs, read_text, split_pairs
 
 TWO = [Pair("小猫在山里看花", "a kitten looks at flowers"), Pair("你好，世界", "hello, world")]
 TSV = "小猫在山里看花\ta kitten looks at flowers\n你好，世界\thello, world\n"
@@ -37,6 +37,28 @@ def test_pairs_by_hand(tmp_path):
     read = read_pairs(written(tmp_path, "one\t1\n\ntwo\t2\n\n\none\t1"))
     assert read == Pairs([Pair("one", "1"), Pair("two", "2"), Pair("one", "1")], (), [1, 3, 6])
     assert (read.pairs[1].source, read.pairs[1].target) == ("two", "2")
+
+
+@pytest.mark.parametrize(
+    ("text", "pairs"),
+    [
+        ("a\tb\nc\td\n", True),
+        ("\na\tb\n\n\nc d\t e", True),
+        ("a\tb\n", False),
+        ("a\tb\nc d\n", False),
+        ("a\tb\nc\td\te\n", False),
+        ("a\tb\n\td\n", False),
+        ("a\tb\nc\t\n", False),
+        ("", False),
+    ],
+)
+def test_what_looks_like_pairs_is_what_can_be_read_as_pairs(tmp_path, text, pairs):
+    assert look_like_pairs(text) == pairs
+    path = written(tmp_path, text)
+    if pairs:
+        assert len(read_pairs(path).pairs) == 2
+    else:
+        assert str(path) in refused(path)
 
 
 def test_spaces_are_kept(tmp_path):

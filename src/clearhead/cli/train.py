@@ -82,7 +82,8 @@ def run(arguments: Sequence[str]) -> int:
     if asked.out is None:
         raise UserError(say("cli.train.no_out"))
     use_threads(asked.threads)
-    return _train(asked, typed_fields(arguments))
+    kind_named = asked.model is not None and not leaves_kind_open(arguments)
+    return _train(asked, typed_fields(arguments), kind_named=kind_named)
 
 
 def _kind_meant(made: ArgumentParser, arguments: Sequence[str]) -> str:
@@ -98,7 +99,7 @@ def _kind_meant(made: ArgumentParser, arguments: Sequence[str]) -> str:
     return DecoderConfig.__name__
 
 
-def _train(asked: Namespace, typed: frozenset[str]) -> int:
+def _train(asked: Namespace, typed: frozenset[str], *, kind_named: bool) -> int:
     from clearhead.models.device import pick_device  # noqa: PLC0415 - torch comes after the flags are right
     from clearhead.training.run import Training  # noqa: PLC0415
 
@@ -107,6 +108,8 @@ def _train(asked: Namespace, typed: frozenset[str]) -> int:
     plan = _plan(asked, typed, device)
     for note in (*plan.data.notes, *plan.reasons):
         _tell(note)
+    if not kind_named and not asked.resume and _looks_like_pairs(plan):
+        _tell(say("cli.train.looks_like_pairs"))
     batch, seed = plan.settings.batch, plan.settings.seed
     objective = plan.data.objective(plan.run.model, batch=batch, seed=seed)
     training = Training(plan.run, plan.settings, objective, device)
@@ -163,6 +166,14 @@ def _follow(training: Training, plan: Plan, stopped: list[int]) -> None:
         for event in training.events(stop=lambda: bool(stopped)):
             metrics.take(event)
             progress.take(event)
+
+
+def _looks_like_pairs(plan: Plan) -> bool:
+    """Whether a decoder is about to learn from what an encoder-decoder would learn more from."""
+    from clearhead.text import look_like_pairs  # noqa: PLC0415
+    from clearhead.training.text_data import TextData  # noqa: PLC0415
+
+    return isinstance(plan.data, TextData) and all(map(look_like_pairs, plan.data.texts.documents))
 
 
 def _prompt_of(plan: Plan) -> str:

@@ -58,6 +58,12 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "Preparing: reading, splitting, measuring this machine ...",
         "准备中：读取、切分、测量本机速度……",
     ),
+    "cli.train.looks_like_pairs": (
+        "Every line looks like a pair: a source, a tab, a target. A decoder learns them as text; to learn to answer sources,"
+        " stop, add --model EncoderDecoder and give another --out.",
+        "每一行都像一对数据：源、制表符、目标。解码器会把它们当作普通文本来学；若要学会回答源，"
+        "请停止，加上 --model EncoderDecoder，并换一个 --out。",
+    ),
     "cli.train.finished_already": (
         "{out} has done its {steps} steps already; --steps with a larger number goes on.",
         "{out} 已完成全部 {steps} 步；用更大的 --steps 可以继续。",

@@ -4,7 +4,7 @@ from clearhead.text.baselines import bigram_loss, unigram_loss
 from clearhead.text.files import LEAST_BYTES, DecodedText, read_text
 from clearhead.text.ids import Ids
 from clearhead.text.marked import MarkedTokenizer
-from clearhead.text.pairs import Pair, Pairs, read_pairs, split_pairs
+from clearhead.text.pairs import Pair, Pairs, look_like_pairs, read_pairs, split_pairs
 from clearhead.text.split import DocumentsSplit, Split, split_document, split_documents
 from clearhead.text.tokenizers import (
     ByteTokenizer,
@@ -28,6 +28,7 @@ __all__ = [
     "TextStream",
     "Tokenizer",
     "bigram_loss",
+    "look_like_pairs",
     "read_pairs",
     "read_text",
     "split_document",

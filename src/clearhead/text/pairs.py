@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-__all__ = ["Pair", "Pairs", "read_pairs", "split_pairs"]
+__all__ = ["Pair", "Pairs", "look_like_pairs", "read_pairs", "split_pairs"]
 
 
 class Pair(NamedTuple):
@@ -76,6 +76,12 @@ def read_pairs(path: Path, encoding: str = "auto") -> Pairs:
     if "\r" in text:
         notes.append(say("text.pairs_lone_cr", path=path, count=text.count("\r")))
     return Pairs(pairs, tuple(notes), list(lines))
+
+
+def look_like_pairs(text: str) -> bool:
+    """Whether `read_pairs` would find pairs in a text whose lines end with LF: two lines or more, each of two columns."""
+    columns = [line.split("\t") for line in text.split("\n") if line]
+    return len(columns) > 1 and all(len(sides) == 2 and all(sides) for sides in columns)
 
 
 def split_pairs(pairs: Sequence[Pair]) -> tuple[list[Pair], list[Pair]]:
