@@ -1,20 +1,36 @@
-"""`clearhead generate`: continue a text."""
+"""`clearhead generate`: continue texts, or answer sources."""
 
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from jsonargparse import ArgumentParser, Namespace
 
 from clearhead.cli.options import add_device, parse, parser, use_threads
+from clearhead.cli.prompts import answers, prompts_of
+from clearhead.cli.sampling import (
+    NEUTRAL,
+    add_ends,
+    add_helper,
+    add_sampling,
+    helper_of,
+    sampling_of,
+    stops_of,
+    usual_temperature,
+)
+from clearhead.cli.written import Tally, as_json, as_table, on_one_line, reading
 from clearhead.messages import UserError, say
 
 if TYPE_CHECKING:
     from clearhead.formats.load import Loaded
-    from clearhead.generation.writing import Piece
+    from clearhead.generation.request import Request
+    from clearhead.generation.writing import Generation, Helper, Piece
+
+AT_ONCE = 16
+"""Prompts of a file that are written side by side."""
 
 
 def options() -> ArgumentParser:
@@ -28,97 +44,169 @@ def options() -> ArgumentParser:
         default=None,
         help="text to continue, begins a line if not given; for an encoder-decoder the source to answer",
     )
-    made.add_argument("--max-tokens", type=int, default=300, help="tokens to generate at most")
     made.add_argument(
-        "--temperature",
-        type=float,
-        default=None,
-        help="0 takes the best token, 1 the model's own odds (default 0.8; 0 for an encoder-decoder)",
+        "--prompts", type=str, default=None, help="a file with a prompt on each line, - for standard input"
     )
-    made.add_argument("--top-k", type=int, default=None, help="draw among the k best tokens only")
-    made.add_argument("--seed", type=int, default=0, help="the same seed writes the same text")
-    made.add_argument("--json", action="store_true", help="print one JSON object")
+    add_ends(made, max_tokens=300)
+    add_sampling(made)
+    made.add_argument("--n", type=int, default=1, help="texts for each prompt, with seeds seed, seed + 1, ...")
+    made.add_argument("--beams", type=int, default=None, help="search the most probable text with so many beams")
+    made.add_argument("--length-penalty", type=float, default=0.0, help="beams: rank by logprob / length^penalty")
+    add_helper(made)
+    made.add_argument("--logprobs", type=int, default=None, help="show each token with so many alternatives")
+    made.add_argument("--json", action="store_true", help="print one JSON object a line for each text")
     add_device(made)
     return made
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Write the prompt and its continuation, or the answer to it, as it is generated."""
+    """Write the prompt and its continuation, or the answer to it, as it is generated; of many texts each when it is done."""
     asked = parse(options(), arguments)
+    _agree(asked)
     use_threads(asked.threads)
     from clearhead.formats.load import load  # noqa: PLC0415 - torch comes after the flags are right
 
     loaded = load(asked.model, dtype=asked.dtype, device=asked.device)
-    _fill_in(asked, loaded)
-    _warn_of_unknown(loaded, asked.prompt)
-    from clearhead.generation.generate import stream  # noqa: PLC0415
-
-    pieces = stream(
-        loaded,
-        asked.prompt,
-        max_tokens=asked.max_tokens,
-        temperature=asked.temperature,
-        top_k=asked.top_k,
-        seed=asked.seed,
-    )
-    if asked.json:
-        _print_json(loaded, asked, pieces)
-    else:
-        _print_text("" if _answers(loaded) else asked.prompt, pieces)
+    prompts = prompts_of(asked, loaded)
+    if asked.beams is not None:
+        _search(loaded, asked, prompts)
+        return 0
+    asked.temperature = usual_temperature(loaded) if asked.temperature is None else asked.temperature
+    requests, helper = _requests(loaded, asked, prompts), helper_of(asked)
+    tally = Tally(loaded, asked.overflow)
+    with reading() as progress:
+        writer = _Writer(loaded, asked, helper, tally, progress)
+        if len(requests) == 1 and not asked.json and asked.prompts is None:
+            writer.stream(requests[0])
+        else:
+            writer.write(requests)
+    tally.tell()
     return 0
 
 
-def _print_text(prompt: str, pieces: Iterator[Piece]) -> None:
-    print(prompt.lstrip("\n"), end="", flush=True)
-    for piece in pieces:
-        print(piece.text, end="", flush=True)
-    print()
+def _agree(asked: Namespace) -> None:
+    """Refuse flags that exclude each other, before anything is loaded."""
+    if asked.prompt is not None and asked.prompts is not None:
+        raise UserError(say("cli.generate.exclude", one="--prompt", other="--prompts"))
+    if asked.draft is not None and asked.lookup:
+        raise UserError(say("cli.generate.exclude", one="--draft", other="--lookup"))
+    for name, value, least in (("n", asked.n, 1), ("logprobs", asked.logprobs, 0)):
+        if value is not None and value < least:
+            raise UserError(say("generation.setting", name=name, value=value, wanted=f"≥ {least}"))
+    if asked.beams is not None:
+        _agree_with_beams(asked)
+    elif asked.length_penalty:
+        raise UserError(say("cli.generate.needs", flag="--length-penalty", other="--beams"))
 
 
-def _print_json(loaded: Loaded, asked: Namespace, pieces: Iterator[Piece]) -> None:
-    from clearhead.generation.writing import gathered  # noqa: PLC0415
-
-    made = gathered(pieces)
-    answer = {
-        "model": str(loaded.source),
-        "prompt": asked.prompt,
-        "text": made.text,
-        "ids": made.ids,
-        "logprobs": made.logprobs,
-        "seed": asked.seed,
-    }
-    print(json.dumps(answer, ensure_ascii=False))
+def _agree_with_beams(asked: Namespace) -> None:
+    """Beams draw nothing: refuse what says how to draw."""
+    given = [name for name, neutral in NEUTRAL.items() if asked[name] != neutral]
+    given += [name for name in ("temperature", "draft", "logprobs") if asked[name] is not None]
+    given += ["lookup"] if asked.lookup else []
+    if given:
+        flag = f"--{given[0].replace('_', '-')}"
+        raise UserError(say("cli.generate.exclude", one="--beams", other=flag))
+    if asked.n > asked.beams:
+        raise UserError(say("cli.generate.few_beams", n=asked.n, beams=asked.beams))
 
 
-def _answers(loaded: Loaded) -> bool:
-    """Whether the model answers a source, where others continue a prompt."""
-    from clearhead.models.encoder_decoder import EncoderDecoder  # noqa: PLC0415
+def _requests(loaded: Loaded, asked: Namespace, prompts: Sequence[str]) -> list[Request]:
+    """A request for each prompt and sample, all of them checked before the first is written."""
+    from clearhead.generation.request import Request, ids_of  # noqa: PLC0415
 
-    return isinstance(loaded.model, EncoderDecoder)
-
-
-def _fill_in(asked: Namespace, loaded: Loaded) -> None:
-    """What the user left open, as the model's kind has it.
-
-    Raises:
-        UserError: if there is no source to answer.
-    """
-    if asked.prompt is None and _answers(loaded):
-        raise UserError(say("cli.generate.no_source"))
-    asked.prompt = _line_break(loaded) if asked.prompt is None else asked.prompt
-    if asked.temperature is None:
-        asked.temperature = 0.0 if _answers(loaded) else 0.8
+    sampling, stops = sampling_of(asked), stops_of(asked)
+    requests = [
+        Request(prompt, asked.max_tokens, sampling, asked.seed + sample, stops, asked.eos, asked.logprobs or 0)
+        for prompt in prompts
+        for sample in range(asked.n)
+    ]
+    for request in requests:
+        ids_of(loaded, request)
+    return requests
 
 
-def _line_break(loaded: Loaded) -> str:
-    """What begins a line; the last character the model knows, if it has never seen a line break."""
-    tokenizer = loaded.tokenizer
-    return "\n" if tokenizer.decode(tokenizer.encode("\n")) == "\n" else tokenizer.decode([tokenizer.size - 1])
+@dataclass(frozen=True)
+class _Writer:
+    """Writes requests as the user wants to see them."""
+
+    loaded: Loaded
+    asked: Namespace
+    helper: Helper | None
+    tally: Tally
+    progress: Callable[[int, int], None]
+
+    def stream(self, request: Request) -> None:
+        """One text, as it is written."""
+        from clearhead.generation.writing import gathered  # noqa: PLC0415
+
+        print(_before(self.loaded, request.prompt), end="", flush=True)
+        seen = []
+        for _, piece in self._pieces([request]):
+            print(piece.text, end="", flush=True)
+            seen.append(piece)
+        print()
+        if self.asked.logprobs is not None:
+            print(f"\n{as_table(self.loaded, gathered(seen))}")
+
+    def write(self, requests: Sequence[Request]) -> None:
+        """Many texts in the order of the requests, some of them side by side."""
+        from clearhead.generation.writing import gathered  # noqa: PLC0415
+
+        for begin in range(0, len(requests), AT_ONCE):
+            some = requests[begin : begin + AT_ONCE]
+            found: list[list[Piece]] = [[] for _ in some]
+            for index, piece in self._pieces(some):
+                found[index].append(piece)
+            for request, pieces in zip(some, found, strict=True):
+                self._print(request, gathered(pieces))
+
+    def _pieces(self, requests: Sequence[Request]) -> Iterator[tuple[int, Piece]]:
+        from clearhead.generation.request import ids_of  # noqa: PLC0415
+        from clearhead.generation.writing import pieces  # noqa: PLC0415
+
+        prompts = [len(ids_of(self.loaded, request)[0]) for request in requests]
+        coming = pieces(self.loaded, requests, overflow=self.asked.overflow, draft=self.helper, progress=self.progress)
+        return self.tally.watch(coming, prompts)
+
+    def _print(self, request: Request, made: Generation) -> None:
+        asked = self.asked
+        if asked.json:
+            told: dict[str, object] = {"prompt": request.prompt, "seed": request.seed}
+            print(as_json(self.loaded, made, told, alternatives=asked.logprobs is not None), flush=True)
+            return
+        text = _before(self.loaded, request.prompt) + made.text
+        print(on_one_line(text) if asked.prompts is not None else f"# seed {request.seed}\n{text}", flush=True)
+        if asked.logprobs is not None:
+            print(as_table(self.loaded, made), flush=True)
 
 
-def _warn_of_unknown(loaded: Loaded, prompt: str) -> None:
-    """Name the characters of the prompt that the model cannot know; it reads them as unknown marks."""
-    back = loaded.tokenizer.decode(loaded.tokenizer.encode(prompt))
-    unknown = sorted({before for before, after in zip(prompt, back, strict=False) if before != after})
-    if unknown:
-        print(say("cli.generate.unknown", characters=" ".join(unknown)), file=sys.stderr)
+def _search(loaded: Loaded, asked: Namespace, prompts: Sequence[str]) -> None:
+    """The most probable texts that beams find, the best first."""
+    from clearhead.generation.beams import beam_search  # noqa: PLC0415
+
+    for prompt in prompts:
+        found = beam_search(
+            loaded,
+            prompt,
+            beams=asked.beams,
+            max_tokens=asked.max_tokens,
+            stop=stops_of(asked),
+            eos=asked.eos,
+            length_penalty=asked.length_penalty,
+            overflow=asked.overflow,
+        )
+        for beam in found[: asked.n]:
+            text = _before(loaded, prompt) + beam.text
+            if asked.json:
+                told = {"model": str(loaded.source), "prompt": prompt, **asdict(beam)}
+                print(json.dumps(told, ensure_ascii=False), flush=True)
+            elif asked.prompts is not None:
+                print(on_one_line(text), flush=True)
+            else:
+                print(f"# logprob {beam.score:.4f}\n{text}" if asked.n > 1 else text, flush=True)
+
+
+def _before(loaded: Loaded, prompt: str | Sequence[int]) -> str:
+    """What is shown before the text: a decoder continues its prompt, an answer stands alone."""
+    return "" if answers(loaded) or not isinstance(prompt, str) else prompt.lstrip("\n")

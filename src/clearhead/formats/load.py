@@ -27,6 +27,8 @@ class Loaded:
     config: DecoderConfig | EncoderDecoderConfig
     source: Path
     """The folder that the weights came from."""
+    chat_template: str | None = None
+    """How conversations are written down for the model, in Jinja; None for a base model."""
 
 
 def load(model: str | Path, *, dtype: str = "float32", device: str = "auto") -> Loaded:
@@ -49,7 +51,7 @@ def load(model: str | Path, *, dtype: str = "float32", device: str = "auto") -> 
     _must_fit(run.tokenizer, run.model, path)
     built: Decoder | EncoderDecoder = build(run.model, seed=0)
     fill(built, read_tensors(source / "model.safetensors"), source / "model.safetensors")
-    return Loaded(built.to(place, number_type).eval(), run.tokenizer, run.model, source)
+    return Loaded(built.to(place, number_type).eval(), run.tokenizer, run.model, source, run.chat_template())
 
 
 def _must_fit(tokenizer: Tokenizer, config: DecoderConfig | EncoderDecoderConfig, path: Path) -> None:

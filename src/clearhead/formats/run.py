@@ -3,6 +3,7 @@
 runs/x/
   config.json        format_version, model, and what the training recorded (settings, data, versions)
   tokenizer.json     text <-> ids
+  chat_template.jinja  if you put one there: how conversations are written down, as in Hugging Face folders
   metrics.jsonl      a line per update
   checkpoints/
     000500/          model.safetensors, training.safetensors, state.json
@@ -21,6 +22,7 @@ from clearhead.messages import UserError, say
 from clearhead.models.codec import from_plain, to_plain
 from clearhead.models.config import ModelConfig
 from clearhead.text import Tokenizer, tokenizer_from_dict
+from clearhead.text.files import read_raw
 
 FORMAT_VERSION = 1
 
@@ -50,6 +52,15 @@ class Run:
     def metrics(self) -> Path:
         """The file of update lines."""
         return self.path / "metrics.jsonl"
+
+    def chat_template(self) -> str | None:
+        """How conversations are written down for the model; None for a base model, which has none.
+
+        Raises:
+            UserError: if the file cannot be read as text.
+        """
+        file = self.path / "chat_template.jinja"
+        return read_raw(file, "utf-8").text if file.exists() else None
 
     def checkpoints(self) -> list[Checkpoint]:
         """Every complete checkpoint, oldest first."""

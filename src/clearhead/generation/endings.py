@@ -10,8 +10,8 @@ from clearhead.generation.request import Request, ends_of
 from clearhead.generation.rows import Reader, Row
 from clearhead.messages import UserError, say
 
-FinishReason = Literal["length", "eos", "stop", "context"]
-"""At `max_tokens`, with an end id, at a stop string, or where the context was full."""
+FinishReason = Literal["length", "eos", "stop", "context", "interrupted"]
+"""At `max_tokens`, with an end id, at a stop string, where the context was full, or before its end by who asked for it."""
 
 
 @dataclass(frozen=True)

@@ -67,8 +67,7 @@ def gathered(parts: Iterable[Piece]) -> Generation:
     """All pieces of a stream as one generation."""
     known = list(parts)
     steps = [piece.step for piece in known if piece.step is not None]
-    ending = known[-1].ending
-    assert ending is not None, "the last piece of a stream tells how it ended"
+    ending = (known[-1].ending if known else None) or Ending("interrupted")
     return Generation(
         "".join(piece.text for piece in known),
         [step.id for step in steps],

@@ -106,14 +106,91 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "Done. Now: {command}",
         "完成。接下来：{command}",
     ),
-    "cli.generate.about": ("continue a text with a trained model", "用训练好的模型续写文本"),
+    "cli.generate.about": ("continue texts with a trained model", "用训练好的模型续写文本"),
+    "cli.chat.about": ("talk with a trained model, turn by turn", "与训练好的模型一轮一轮地对话"),
     "cli.generate.no_source": (
-        "an encoder-decoder answers a source; give one with -p",
-        "编码器-解码器回答一个源文本；请用 -p 给出",
+        "an encoder-decoder answers a source; give one with -p, or many with --prompts",
+        "编码器-解码器回答源文本；请用 -p 给出一个，或用 --prompts 给出多个",
     ),
     "cli.generate.unknown": (
         "The model has never seen {characters}; it reads each as unknown.",
         "模型从未见过 {characters}；会把它们当作未知字符。",
+    ),
+    "cli.generate.exclude": (
+        "{one} and {other} exclude each other; give one of them",
+        "{one} 与 {other} 不能同时使用；请只给一个",
+    ),
+    "cli.generate.needs": ("{flag} means nothing without {other}; add it", "没有 {other} 时 {flag} 没有意义；请加上"),
+    "cli.generate.few_beams": (
+        "{n} texts cannot come from {beams} beams; ask for at least as many beams",
+        "{beams} 个束给不出 {n} 个文本；束数不能少于文本数",
+    ),
+    "cli.generate.empty_line": (
+        "{path}, line {line} is empty; give each prompt a line",
+        "{path} 第 {line} 行为空；请每行写一个提示",
+    ),
+    "cli.generate.no_prompts": ("{path} has no line; give each prompt a line", "{path} 一行也没有；请每行写一个提示"),
+    "cli.generate.stdin": (
+        "standard input is not UTF-8 ({reason}); write it to a file, whose encoding is recognised",
+        "标准输入不是 UTF-8（{reason}）；请写入文件，文件的编码会自动识别",
+    ),
+    "cli.generate.reading": ("reading the prompt", "读取提示"),
+    "cli.generate.speed": (
+        "[{tokens} tokens, {speed} tokens/s; the first after {first} s]",
+        "[{tokens} 个 token，{speed} token/秒；第一个用了 {first} 秒]",
+    ),
+    "cli.generate.accepted": (
+        "[{accepted} of {proposed} proposed tokens accepted ({share}); {times} times as fast as without]",
+        "[提议 {proposed} 个 token，接受 {accepted} 个（{share}）；速度为不提议时的 {times} 倍]",
+    ),
+    "cli.generate.not_paying": (
+        "[proposing tokens does not pay here and was left off]",
+        "[在这里提议 token 得不偿失，已停用]",
+    ),
+    "cli.generate.context_full": (
+        "[the text ends where the context of {context} tokens is full; --overflow window or recompute goes on]",
+        "[上下文的 {context} 个 token 已满，文本到此为止；--overflow window 或 recompute 可继续]",
+    ),
+    "cli.generate.overflow_window": (
+        "[past the context of {context} tokens the model saw the last {half} to {context}; --overflow recompute keeps all {context}]",
+        "[超出 {context} 个 token 的上下文后，模型只看到最近的 {half} 到 {context} 个；--overflow recompute 始终保留 {context} 个]",
+    ),
+    "cli.generate.overflow_recompute": (
+        "[past the context of {context} tokens the last {context} were read anew for each token; --overflow window is faster]",
+        "[超出 {context} 个 token 的上下文后，每个 token 都重读最近的 {context} 个；--overflow window 更快]",
+    ),
+    "cli.chat.commands": (
+        "/reset forgets the conversation, /system TEXT instructs the model, /settings [NAME VALUE] shows or changes settings,"
+        " /quit leaves; Ctrl-C stops an answer.",
+        "/reset 忘掉对话，/system 文本 给模型指示，/settings [名称 值] 查看或修改设置，/quit 退出；Ctrl-C 停止回答。",
+    ),
+    "cli.chat.no_template": (
+        "This is a base model: it has no chat template. It continues the text of all turns, a line each.",
+        "这是基座模型，没有对话模板；它会接着各轮文本（每轮一行）往下写。",
+    ),
+    "cli.chat.answers_alone": (
+        "This is an encoder-decoder: it has no chat template and answers each line by itself.",
+        "这是编码器-解码器，没有对话模板；它逐行单独回答。",
+    ),
+    "cli.chat.no_system": (
+        "this model has no chat template, so nobody can instruct it; write what it should continue",
+        "该模型没有对话模板，无法给它指示；请直接写要它续写的内容",
+    ),
+    "cli.chat.system": ("[instructions changed]", "[指示已更改]"),
+    "cli.chat.reset": ("[conversation forgotten]", "[对话已忘掉]"),
+    "cli.chat.stopped": ("[stopped]", "[已停止]"),
+    "cli.chat.leave": ("[/quit or Ctrl-D leaves]", "[输入 /quit 或按 Ctrl-D 退出]"),
+    "cli.chat.forgotten": (
+        "[the oldest {turns} turns no longer fit the context and were forgotten]",
+        "[最早的 {turns} 轮已放不进上下文，被忘掉]",
+    ),
+    "cli.chat.unknown_command": (
+        "{command} is no command; there are {known} (a line that begins with a slash: write //)",
+        "没有 {command} 这个命令；可用 {known}（要以斜杠开头的文本请写 //）",
+    ),
+    "cli.chat.unknown_setting": (
+        "there is no setting {name}; the nearest is {near}",
+        "没有 {name} 这个设置；最接近的是 {near}",
     ),
     "cli.check.about": (
         "prove that a model cannot see the future and that its kernels agree",

@@ -50,6 +50,14 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{draft} cannot propose tokens for {model}: it must be of the same kind with the same tokenizer; train it on the same text",
         "{draft} 不能为 {model} 提议 token：二者须同类且分词器相同；请用同一文本训练它",
     ),
+    "generation.chat_template": (
+        "chat_template.jinja cannot write this conversation down: {reason}",
+        "chat_template.jinja 无法写出这段对话：{reason}",
+    ),
+    "generation.turn_too_long": (
+        "that is {length} tokens, and there is room for {room}; say it shorter, or lower --max-tokens",
+        "这句话有 {length} 个 token，只放得下 {room} 个；请缩短，或调小 --max-tokens",
+    ),
     "generation.not_a_number": (
         "the model's outputs are not numbers (NaN or infinity): its training went wrong; train again with a smaller --lr",
         "模型的输出不是数（NaN 或无穷）：训练已发散；请用更小的 --lr 重新训练",

@@ -1,0 +1,67 @@
+"""Settings that are changed while a conversation goes on."""
+
+from __future__ import annotations
+
+import difflib
+import json
+
+from jsonargparse import Namespace
+
+from clearhead.cli.sampling import sampling_of
+from clearhead.messages import UserError, say
+
+KINDS: dict[str, type] = {
+    "max_tokens": int,
+    "temperature": float,
+    "top_k": int,
+    "top_p": float,
+    "min_p": float,
+    "repetition_penalty": float,
+    "presence_penalty": float,
+    "frequency_penalty": float,
+    "seed": int,
+    "stop": str,
+    "overflow": str,
+}
+"""The settings, and what kind of value they take."""
+
+
+def shown(asked: Namespace) -> str:
+    """All settings, one a line, as they can be typed."""
+    return "\n".join(f"  {name} {json.dumps(asked[name], ensure_ascii=False)}" for name in KINDS)
+
+
+def changed(asked: Namespace, typed: str) -> None:
+    """Change one setting, typed as `temperature 0.5`.
+
+    Raises:
+        UserError: if there is no such setting or the value is out of range; nothing is changed then.
+    """
+    typed_name, _, value = typed.partition(" ")
+    name = typed_name.lstrip("-").replace("-", "_")
+    if name not in KINDS:
+        near = difflib.get_close_matches(name, KINDS, 1, cutoff=0.0)[0]
+        raise UserError(say("cli.chat.unknown_setting", name=typed_name, near=near))
+    before = asked[name]
+    asked[name] = [value] if name == "stop" and value else [] if name == "stop" else _read(name, value.strip())
+    try:
+        _check(asked)
+    except UserError:
+        asked[name] = before
+        raise
+
+
+def _read(name: str, value: str) -> object:
+    try:
+        return KINDS[name](value)
+    except ValueError:
+        raise UserError(say("cli.wrong_value", flag=name, value=value or '""', wanted=KINDS[name].__name__)) from None
+
+
+def _check(asked: Namespace) -> None:
+    """Raise a UserError unless every setting is within its range."""
+    sampling_of(asked)
+    if asked.max_tokens < 0:
+        raise UserError(say("generation.max_tokens", value=asked.max_tokens))
+    if asked.overflow not in (None, "stop", "window", "recompute"):
+        raise UserError(say("generation.overflow", value=asked.overflow))
