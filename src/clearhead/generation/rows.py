@@ -7,7 +7,7 @@ ones in chunks, each token once, and past the context by a stated rule.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, Literal, TypeVar
 
 import torch
@@ -26,7 +26,7 @@ are read anew for each token."""
 Side = Literal["left", "right"]
 
 READ_AT_ONCE = 1024
-"""Tokens of a prompt, over all rows, that one forward reads: bounds its memory, logits (V numbers a token) above all."""
+"""Tokens of a prompt, over all rows, that one forward reads, or one a row: bounds its memory, logits (V numbers a token) above all."""
 
 SPARE = 16
 """The most tokens that may be proposed at once, and so taken back."""
@@ -170,7 +170,9 @@ class Group(Generic[SomeRow]):
             for i in moved:
                 self.rows[i].start = self.reader.start(len(self.rows[i].ids))
             memory = None if self._memory is None else self._memory.select(moved)
-            groups.append(Group(self.reader, [self.rows[i] for i in moved], memory))
+            # What is read anew is no prompt, and nobody waits for it.
+            reader = self.reader if self._store is None else replace(self.reader, progress=_untold)
+            groups.append(Group(reader, [self.rows[i] for i in moved], memory))
         if kept:
             self.keep(kept)
             groups.append(self)
