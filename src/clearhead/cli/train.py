@@ -16,7 +16,6 @@ from jsonargparse import ArgumentParser, Namespace
 
 from clearhead.cli.model_flags import leaves_kind_open, typed_fields, without_fields
 from clearhead.cli.options import INTERRUPTED, add_device, instantiate, own_name, parse, parser, use_threads
-from clearhead.formats.run import read_run
 from clearhead.messages import UserError, say
 from clearhead.models.config import DecoderConfig, ModelConfig
 
@@ -95,6 +94,8 @@ def _kind_meant(made: ArgumentParser, arguments: Sequence[str]) -> str:
     if leaves_kind_open(arguments):
         asked = parse(made, without_fields(arguments))
         if asked.resume and asked.out is not None:
+            from clearhead.formats.run import read_run  # noqa: PLC0415 - it brings numpy, for which --help need not wait
+
             return type(read_run(Path(asked.out)).model).__name__
     return DecoderConfig.__name__
 
