@@ -70,7 +70,8 @@ def _round(group: Group[Writing]) -> Iterator[tuple[Writing, Step]]:
     logits = group.read([proposal.id for proposal in proposals])
     seconds, before = time.perf_counter() - began, len(row.ids)
     for each, scores in zip(group.rows, logits, strict=True):
-        for step in _steps(each, scores, proposals):
+        # Whoever took the step of another row may have closed this one.
+        for step in _steps(each, scores, proposals) if each.open else ():
             yield each, step
     if room:
         row.draft.learn(len(proposals), len(row.ids) - before, seconds)
@@ -95,9 +96,13 @@ def _steps(row: Writing, logits: Tensor, proposals: Sequence[Proposal]) -> Itera
 
 def _step(logits: Tensor, chances: Tensor, drawn: int, alternatives: int) -> Step:
     logprobs = logits.to(at_least_float32(logits.dtype)).log_softmax(-1)
-    best = logprobs.topk(min(alternatives, len(logprobs)))
-    pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
-    return Step(drawn, float(logprobs[drawn]), float(chances[drawn]), tuple(pairs))
+    pairs = _best(logprobs, alternatives) if alternatives else ()
+    return Step(drawn, float(logprobs[drawn]), float(chances[drawn]), pairs)
+
+
+def _best(logprobs: Tensor, most: int) -> tuple[tuple[int, float], ...]:
+    best = logprobs.topk(min(most, len(logprobs)))
+    return tuple(zip(best.indices.tolist(), best.values.tolist(), strict=True))
 
 
 def accepted_or_redrawn(target: Tensor, proposal: Proposal, draw: Draw) -> int:
