@@ -25,7 +25,7 @@ NOWHERE = "no/such/place"
         ("train --model.widht 3", "--model.width"),
         ("train --model-layers 3", "--model.layers"),
         ("train --model.norm.epz 3", "--model.norm.eps"),
-        ("generate x --top-p 0.9", "--top-k"),
+        ("generate x --top-q 0.9", "--top-p"),
         ("generate x --max-token 3", "--max-tokens"),
         ("info --model.layer 3", "--model.layers"),
         ("check x --jsn", "--json"),

@@ -20,7 +20,7 @@ from clearhead.cli.sampling import (
     stops_of,
     usual_temperature,
 )
-from clearhead.cli.settings import changed, shown
+from clearhead.cli.settings import changed, check, shown
 from clearhead.cli.written import Tally, as_json, as_table, reading
 from clearhead.messages import UserError, say
 
@@ -58,7 +58,7 @@ def run(arguments: Sequence[str]) -> int:
     loaded = load(asked.model, dtype=asked.dtype, device=asked.device)
     asked.temperature = usual_temperature(loaded) if asked.temperature is None else asked.temperature
     # What is wrong with a setting is said before the first line is typed.
-    sampling_of(asked)
+    check(asked)
     chat = _Chat(loaded, asked, helper_of(asked), template_of(loaded))
     chat.greet()
     chat.talk()

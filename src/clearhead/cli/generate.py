@@ -90,7 +90,7 @@ def _agree(asked: Namespace) -> None:
         raise UserError(say("cli.generate.exclude", one="--prompt", other="--prompts"))
     if asked.draft is not None and asked.lookup:
         raise UserError(say("cli.generate.exclude", one="--draft", other="--lookup"))
-    for name, value, least in (("n", asked.n, 1), ("logprobs", asked.logprobs, 0)):
+    for name, value, least in (("n", asked.n, 1), ("beams", asked.beams, 1), ("logprobs", asked.logprobs, 0)):
         if value is not None and value < least:
             raise UserError(say("generation.setting", name=name, value=value, wanted=f"≥ {least}"))
     if asked.beams is not None:
@@ -140,9 +140,9 @@ class _Writer:
         """One text, as it is written."""
         from clearhead.generation.writing import gathered  # noqa: PLC0415
 
+        coming, seen = self._pieces([request]), []
         print(_before(self.loaded, request.prompt), end="", flush=True)
-        seen = []
-        for _, piece in self._pieces([request]):
+        for _, piece in coming:
             print(piece.text, end="", flush=True)
             seen.append(piece)
         print()

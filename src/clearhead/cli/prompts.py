@@ -53,14 +53,14 @@ def warn_of_unknown(loaded: Loaded, prompts: Sequence[str]) -> None:
 
 
 def _lines(path: str) -> list[str]:
-    """The lines of a file, or of standard input, which is UTF-8."""
-    from clearhead.text.files import read_raw, with_line_feeds  # noqa: PLC0415
+    """The lines of a file, or of standard input."""
+    from clearhead.text.files import raw_text, read_raw, with_line_feeds  # noqa: PLC0415
 
-    try:
-        text = sys.stdin.buffer.read().decode("utf-8-sig") if path == "-" else read_raw(Path(path), "auto").text
-    except UnicodeDecodeError as error:
-        raise UserError(say("cli.generate.stdin", reason=error)) from None
-    lines = with_line_feeds(text, lone=False)[0].split("\n")
+    piped = path == "-"
+    raw = raw_text(sys.stdin.buffer.read(), Path(path), "auto") if piped else read_raw(Path(path), "auto")
+    for note in raw.notes:
+        print(note, file=sys.stderr)
+    lines = with_line_feeds(raw.text, lone=False)[0].split("\n")
     lines = lines[:-1] if lines[-1] == "" else lines
     if not lines:
         raise UserError(say("cli.generate.no_prompts", path=path))

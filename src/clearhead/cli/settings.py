@@ -45,7 +45,7 @@ def changed(asked: Namespace, typed: str) -> None:
     before = asked[name]
     asked[name] = [value] if name == "stop" and value else [] if name == "stop" else _read(name, value.strip())
     try:
-        _check(asked)
+        check(asked)
     except UserError:
         asked[name] = before
         raise
@@ -58,7 +58,7 @@ def _read(name: str, value: str) -> object:
         raise UserError(say("cli.wrong_value", flag=name, value=value or '""', wanted=KINDS[name].__name__)) from None
 
 
-def _check(asked: Namespace) -> None:
+def check(asked: Namespace) -> None:
     """Raise a UserError unless every setting is within its range."""
     sampling_of(asked)
     if asked.max_tokens < 0:

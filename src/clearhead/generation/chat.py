@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -57,6 +58,8 @@ class ChatTemplate:
         # The settings that such templates are written for.
         environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
         environment.globals |= {"raise_exception": _refuse, "strftime_now": lambda form: datetime.now().strftime(form)}
+        # Jinja's own would escape for HTML and sort keys.
+        environment.filters["tojson"] = lambda value: json.dumps(value, ensure_ascii=False)
         messages = [{"role": turn.role, "content": turn.content} for turn in turns]
         try:
             return environment.from_string(self.source).render(

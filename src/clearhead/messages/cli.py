@@ -130,10 +130,6 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{path} 第 {line} 行为空；请每行写一个提示",
     ),
     "cli.generate.no_prompts": ("{path} has no line; give each prompt a line", "{path} 一行也没有；请每行写一个提示"),
-    "cli.generate.stdin": (
-        "standard input is not UTF-8 ({reason}); write it to a file, whose encoding is recognised",
-        "标准输入不是 UTF-8（{reason}）；请写入文件，文件的编码会自动识别",
-    ),
     "cli.generate.reading": ("reading the prompt", "读取提示"),
     "cli.generate.speed": (
         "[{tokens} tokens, {speed} tokens/s; the first after {first} s]",

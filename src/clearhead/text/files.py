@@ -147,8 +147,21 @@ def read_raw(file: Path, encoding: str) -> RawText:
     Raises:
         UserError: as `read_text`, except that neither an empty file nor a small one is an error.
     """
+    return raw_text(_read_bytes(file), file, encoding)
+
+
+def raw_text(data: bytes, file: Path, encoding: str) -> RawText:
+    """The characters of bytes that did not come from a file.
+
+    Args:
+        data: the bytes.
+        file: what messages call them.
+        encoding: as for `read_text`.
+
+    Raises:
+        UserError: as `read_raw`.
+    """
     named = None if encoding == "auto" else _codec_name(encoding)
-    data = _read_bytes(file)
     used = named or _recognised(file, data)
     text = _decoded(file, data, used)
     notes = []
