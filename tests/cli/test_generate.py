@@ -31,24 +31,18 @@ def lines(tmp_path: Path) -> Path:
 
 
 def test_each_setting_reaches_the_model(clearhead: Clearhead, trained: Path, loaded: Loaded) -> None:
-    """Each flag as the setting of the same name in Python; at least one of them changes the text by itself."""
-    flags: dict[str, object] = {
-        "temperature": 0.1,
-        "top_k": 3,
-        "top_p": 0.5,
-        "min_p": 0.9,
-        "repetition_penalty": 3.0,
-        "presence_penalty": 2.0,
-        "frequency_penalty": 2.0,
-        "logit_bias": {3: 9.0},
-    }
-    plain = generate(loaded, "cat", max_tokens=12, temperature=0.8).text
-    for name, value in flags.items():
-        typed = json.dumps(value)
-        said = clearhead("generate", trained, "-p", "cat", "--max-tokens", 12, f"--{name.replace('_', '-')}", typed)
-        wanted = generate(loaded, "cat", max_tokens=12, **{"temperature": 0.8, name: value})  # type: ignore[arg-type]
-        assert said.out == f"cat{wanted.text}\n", name
-        assert wanted.text != plain, name
+    """Each flag is the setting of the same name in Python, and each changes the text."""
+    cut: dict[str, object] = {"top_k": 3, "top_p": 0.1, "min_p": 0.995, "logit_bias": {3: 9.0}}
+    penalties: dict[str, object] = {"repetition_penalty": 1e6, "presence_penalty": 9.0, "frequency_penalty": 9.0}
+    # A bold text draws what is cut off; a timid one repeats itself.
+    for temperature, flags in ((3.0, cut), (0.05, penalties)):
+        plain = generate(loaded, "cat", max_tokens=12, temperature=temperature).text
+        for name, value in flags.items():
+            typed = ("--temperature", temperature, f"--{name.replace('_', '-')}", json.dumps(value))
+            said = clearhead("generate", trained, "-p", "cat", "--max-tokens", 12, *typed)
+            wanted = generate(loaded, "cat", max_tokens=12, temperature=temperature, **{name: value})  # type: ignore[arg-type]
+            assert said.out == f"cat{wanted.text}\n", name
+            assert wanted.text != plain, name
 
 
 def test_the_order_of_the_steps(clearhead: Clearhead, trained: Path, loaded: Loaded) -> None:

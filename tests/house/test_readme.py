@@ -89,6 +89,8 @@ def run(command: str | list[str], folder: Path) -> None:
         cwd=folder,
         env=environment | {"PATH": path, "PYTHONUTF8": "1"},
         capture_output=True,
+        # Nobody types: a conversation ends at once.
+        stdin=subprocess.DEVNULL,
         encoding="utf-8",
         timeout=300,
         check=False,
