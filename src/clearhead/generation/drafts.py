@@ -133,8 +133,12 @@ class ModelDraft:
         """As `Draft.propose`: drawn one after another from the smaller model."""
         proposals: list[Proposal] = []
         self.mirror.ids = list(row.ids)
-        for _ in range(self.pace.next(most)):
-            (self._group,) = self._group.parts()
+        # In every round, also if nothing is proposed: see `rewind`.
+        self._group.rewind()
+        (self._group,) = self._group.parts()
+        # Its view moves between blocks alone; within one, a rejection could leave it behind the end of the text.
+        room = self.reader.decoder.context - len(self.mirror.view) + 1
+        for _ in range(self.pace.next(min(most, room))):
             chances = chances_after(self.mirror.ids, self._group.read()[0, -1], sampling)
             proposals.append(Proposal(draw(chances), chances))
             self.mirror.ids.append(proposals[-1].id)

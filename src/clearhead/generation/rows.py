@@ -151,14 +151,22 @@ class Group(Generic[SomeRow]):
         """
         if self._store is None or self._memory is None:
             return self._first()
-        back = max(0, self._covered[0] - len(self.rows[0].ids) + 1)
-        if back:
-            self._store.truncate(self._store.length - back)
-        fresh = [[*row.ids[known - back :], *proposed] for row, known in zip(self.rows, self._covered, strict=True)]
+        self.rewind()
+        fresh = [[*row.ids[known:], *proposed] for row, known in zip(self.rows, self._covered, strict=True)]
         ids = torch.tensor(fresh, device=self.reader.device)
         logits: Tensor = self.reader.decoder(ids, store=self._memory.beside(self._store))
         self._covered = [len(row.ids) + len(proposed) for row in self.rows]
         return logits[:, -1 - len(proposed) :]
+
+    def rewind(self) -> None:
+        """Forget what has been read behind the row, and its last id, which is read again with what follows.
+
+        Only before the row grows further can what it has not taken be told from what it has.
+        """
+        back = self._covered[0] - len(self.rows[0].ids) + 1
+        if self._store is not None and back > 0:
+            self._store.truncate(self._store.length - back)
+            self._covered = [known - back for known in self._covered]
 
     def parts(self) -> list[Group[SomeRow]]:
         """The groups that the next reading is done in: without closed rows, and those whose view must move by themselves."""
