@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+import torch
 from torch import Tensor
 
 from clearhead.generation import beams, drafts, loop, rows
@@ -48,6 +49,7 @@ def ended_rows_stay(patch: pytest.MonkeyPatch) -> None:
 def rejected_stay(patch: pytest.MonkeyPatch) -> None:
     right = rows.DoublingStore.truncate
 
+    @torch.inference_mode()
     def truncate(self: rows.DoublingStore, length: int) -> None:
         for layer in self.layers:
             for kept in layer.kept or ():
