@@ -8,7 +8,7 @@ from torch import Tensor
 from clearhead.layers import MultiHeadAttention
 from clearhead.models.config import DecoderConfig
 from clearhead.models.decoder import Decoder
-from clearhead.ops.tap import NO_TAP
+from clearhead.ops.tap import NO_TAP, Tap
 from tests.equalities import faults as f
 from tests.equalities.registry import claim
 from tests.equalities.variants import VARIANTS, B, T, V, ids_of, model_of
@@ -26,7 +26,7 @@ FUTURE = {
 }
 
 
-class Leaf:
+class Leaf(Tap):
     """A tap that makes the input of the blocks a tensor to differentiate to."""
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class Leaf:
             self.input = tensor.detach().requires_grad_()
         return self.input if name == "input" else tensor
 
-    def within(self, scope: str) -> object:
+    def within(self, scope: str) -> Tap:
         return NO_TAP
 
 

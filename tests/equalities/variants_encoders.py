@@ -15,6 +15,7 @@ from clearhead.models.build import build
 from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
 from clearhead.models.encoder import Encoder
 from clearhead.models.encoder_decoder import EncoderDecoder
+from clearhead.ops.tap import Tap
 from tests.equalities.variants import B, T, V, redrawn
 
 # Sources are shorter than targets in most checks, so that a triangle in cross-attention would hide and a length would show.
@@ -159,7 +160,7 @@ def padded(ids: Tensor, left: int, right: int) -> tuple[Tensor, Tensor]:
     return whole, real
 
 
-class Leaves:
+class Leaves(Tap):
     """A tap that cuts the named tensors off from what made them, to differentiate to them.
 
     Args:

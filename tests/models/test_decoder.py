@@ -15,6 +15,7 @@ from clearhead.models.build import build
 from clearhead.models.config import DecoderConfig
 from clearhead.models.decoder import Decoder
 from clearhead.ops import Padding, causal
+from clearhead.ops.tap import Tap
 from clearhead.tracing import Recorder
 from tests.oracles import faulty_attention as faulty
 from tests.oracles.compare import assert_same, assert_within
@@ -31,7 +32,7 @@ CONFIGS = {
 }
 
 
-class Leaf:
+class Leaf(Tap):
     """A tap that makes the input of the blocks a tensor to differentiate to."""
 
     def __init__(self) -> None:

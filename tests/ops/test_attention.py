@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from clearhead.ops import EVERYTHING, Allowed, Mask, attend_fused, attend_visible, causal
+from clearhead.ops.tap import Tap
 from clearhead.tracing import Recorder
 from tests.oracles import faulty_attention as faulty
 from tests.oracles.compare import assert_within
@@ -172,7 +173,7 @@ def test_a_tap_sees_scores_before_the_mask_and_weights_before_dropout() -> None:
 
 
 def test_what_a_tap_returns_is_what_attention_goes_on_with() -> None:
-    class Uniform:
+    class Uniform(Tap):
         def __call__(self, name: str, tensor: Tensor) -> Tensor:
             return torch.full_like(tensor, 1 / S) if name == "weights" else tensor
 

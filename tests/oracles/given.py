@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from clearhead.ops.tap import Tap
 
-class Given:
+
+class Given(Tap):
     """Gives tensors in place of those with the same names, and keeps the one called `output`, with its graph.
 
     Args:

@@ -117,7 +117,7 @@ def apart(found: Iterable[Tensor], definition: Tensor) -> tuple[float, float]:
     return difference, AGREEMENT * max(1.0, definition.abs().max().item())
 
 
-class Leaf:
+class Leaf(Tap):
     """A tap that makes the tensor of one name a leaf, so that gradients end there.
 
     Args:

@@ -3,7 +3,7 @@
 A test holds the two languages to the same fields and every key to being used.
 """
 
-from clearhead.messages import checking, cli, explain, formats, generation, models, text, training
+from clearhead.messages import checking, cli, explain, formats, generation, models, text, tracing, training
 
 MESSAGES: dict[str, tuple[str, str]] = {
     **text.MESSAGES,
@@ -11,6 +11,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     **explain.MESSAGES,
     **formats.MESSAGES,
     **generation.MESSAGES,
+    **tracing.MESSAGES,
     **training.MESSAGES,
     **checking.MESSAGES,
     **cli.MESSAGES,

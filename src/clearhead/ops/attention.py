@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from clearhead.ops.heads import repeat_heads
 from clearhead.ops.masks import Causal, Everything, Mask
 from clearhead.ops.softmax import softmax
-from clearhead.ops.tap import NO_TAP, Tap
+from clearhead.ops.tap import NO_TAP, Ran, Tap
 
 
 class Attend(Protocol):
@@ -45,7 +45,7 @@ class Attend(Protocol):
             bias: added to the scaled scores, broadcasts to (B,H,T,S).
             scale: multiplies QKᵀ; 1/√d if not given.
             dropout: probability of dropping a weight after the softmax; the caller passes 0 outside training.
-            tap: sees `scores` and `weights`, where the kernel makes them.
+            tap: sees `scores` and `weights` where the kernel makes them, and what the kernel was given where it does not.
 
         Returns:
             (B,H,T,d_v), of the type of `v`.
@@ -114,8 +114,16 @@ def attend_fused(
 ) -> Tensor:
     """PyTorch's fused kernel, `scaled_dot_product_attention`: the same result, without keeping the (T,S) matrices.
 
-    Shapes, arguments and result are those of `Attend`. It has no `scores` and `weights` to show to a tap.
+    Shapes, arguments and result are those of `Attend`. It has no `scores` and `weights` to show to a tap, which may look again.
     """
+    mixed = _fused(q, k, v, visible, bias=bias, scale=scale, dropout=dropout)
+    return tap.attended("weights", Ran(mixed, q, k, v, visible, bias, scale, dropout)).mixed
+
+
+def _fused(
+    q: Tensor, k: Tensor, v: Tensor, visible: Mask, *, bias: Tensor | None, scale: float | None, dropout: float
+) -> Tensor:
+    """The kernel itself, with a mask as PyTorch wants it."""
     triangle, grouped = _is_triangle(visible, q.shape[-2], k.shape[-2]), q.shape[-3] != k.shape[-3]
     if bias is None and (triangle or _allows_all(visible, q.shape[-2], k.shape[-2])):
         return F.scaled_dot_product_attention(

@@ -44,7 +44,7 @@ from torch import Tensor
 from clearhead.ops.heads import repeat_heads
 from clearhead.ops.masks import Mask
 from clearhead.ops.softmax import at_least_float32
-from clearhead.ops.tap import NO_TAP, Tap
+from clearhead.ops.tap import NO_TAP, Ran, Tap
 
 
 def attend_blockwise(
@@ -64,7 +64,7 @@ def attend_blockwise(
     """As `attend_visible`, `attend_capped` and `attend_with_sinks`, looking at `block` keys at a time.
 
     Shapes, result and the first arguments are those of `Attend`; all runs in the wider of float32 and the type of `q`, also
-    under autocast. There is nothing to show to a tap. The dropout is drawn from a seed that comes from PyTorch's global
+    under autocast. There are no weights to show to a tap, which may look again. The dropout is drawn from a seed that comes from PyTorch's global
     generator, so that the backward can draw it again.
 
     Args:
@@ -75,7 +75,7 @@ def attend_blockwise(
         bias: added to the scores, broadcasts to (B,H,T,S).
         scale: multiplies QKᵀ; 1/√d if not given.
         dropout: probability of dropping a weight after the softmax.
-        tap: not used.
+        tap: is told what the kernel was given.
         block: how many keys at a time; memory grows with T·block.
         cap: squeezes the scaled scores into (-cap, cap), before bias and mask.
         sinks: a further score for each head, (H), that takes weight and holds no value.
@@ -93,7 +93,7 @@ def attend_blockwise(
     seed = int(torch.randint(2**63 - 1, ())) if dropout else None
     how = _How(visible, q.shape[-1] ** -0.5 if scale is None else scale, cap, dropout, seed, block)
     mixed: Tensor = _Blockwise.apply(q, k, v, bias, sinks, how)[0]  # type: ignore[no-untyped-call]
-    return mixed
+    return tap.attended("weights", Ran(mixed, q, k, v, visible, bias, scale, dropout, cap, sinks)).mixed
 
 
 def _check_fits(name: str, shape: Sequence[int], scores: Sequence[int]) -> None:

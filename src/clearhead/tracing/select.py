@@ -1,0 +1,88 @@
+"""Which names, heads and positions somebody wants to see or to change."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import translate
+
+import torch
+from torch import Tensor
+
+from clearhead.tracing.aliases import own_pattern
+from clearhead.tracing.names import axes_of
+
+Heads = Mapping[int, Sequence[int]] | Sequence[int] | None
+"""Heads of every block, or of each block its own (a block that is not named has none); all if None."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Part of the named tensors.
+
+    Args:
+        names: patterns of `fnmatch`, where `*` stands for anything, dots included; TransformerLens' names are understood.
+        heads: along the axis H. Keys and values of grouped heads (axis K) are taken whole.
+        positions: along the query axis T, or M of a source; negative ones count from the end. All if None.
+    """
+
+    names: str | Sequence[str] = "*"
+    heads: Heads = None
+    positions: Sequence[int] | None = None
+    _patterns: tuple[re.Pattern[str], ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        names = (self.names,) if isinstance(self.names, str) else self.names
+        # Made once, here: the compiler cannot look into `fnmatch`.
+        object.__setattr__(self, "_patterns", tuple(re.compile(translate(own_pattern(name))) for name in names))
+
+    def wants(self, name: str) -> bool:
+        """Whether the name is asked for, and some head of it."""
+        asked = any(pattern.match(name) for pattern in self._patterns)
+        return asked and not ("H" in _axes(name) and self.heads_of(name) == [])
+
+    def heads_of(self, name: str) -> list[int] | None:
+        """The heads of this name; None for all."""
+        if self.heads is None or not isinstance(self.heads, Mapping):
+            return None if self.heads is None else list(self.heads)
+        found = re.search(r"blocks\.(\d+)\.", name)
+        return list(self.heads.get(int(found[1]), ())) if found else None
+
+    def places(self, length: int) -> list[int] | None:
+        """The positions, counted from the start; None for all.
+
+        Raises:
+            IndexError: if one is outside a text of this length.
+        """
+        if self.positions is None:
+            return None
+        if wrong := [place for place in self.positions if not -length <= place < length]:
+            raise IndexError(f"position {wrong[0]} is outside {length} tokens")
+        return [place % length for place in self.positions]
+
+    def index(self, name: str, tensor: Tensor) -> tuple[Tensor | slice, ...]:
+        """What `tensor[index]` must be asked for to get the part: an index for each axis."""
+        axes = _axes(name)
+        chosen: list[Tensor | slice] = [slice(None)] * tensor.dim()
+        # Axes in front that only some forwards have (positions of ragged rows) shift the others.
+        first = tensor.dim() - len(axes)
+        asked = {axis: self.heads_of(name) for axis in axes if axis == "H"}
+        # Weights have two axes of positions; a query is what is asked for.
+        query = next((axis for axis in axes if axis in ("T", "M")), None)
+        if query is not None:
+            asked[query] = self.places(tensor.shape[first + axes.index(query)])
+        listed = [(first + axes.index(axis), places) for axis, places in asked.items() if places is not None]
+        for number, (axis, places) in enumerate(sorted(listed)):
+            # Each list along an axis of its own, so that heads and positions are crossed, not paired.
+            shape = [-1] + [1] * (len(listed) - 1 - number)
+            chosen[axis] = torch.tensor(places, device=tensor.device).reshape(shape)
+        return tuple(chosen)
+
+
+def _axes(name: str) -> tuple[str, ...]:
+    """The axes of the name; none for one that a part of a user's own emits."""
+    try:
+        return axes_of(name)
+    except KeyError:
+        return ()
