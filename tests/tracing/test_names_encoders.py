@@ -25,7 +25,6 @@ SHARED = {
 KERNELS = [kinds.Visible(), kinds.Fused(), kinds.Blockwise(block=2)]
 BLOCKS = [kinds.PreNorm(), kinds.PostNorm(), kinds.AroundNorm()]
 HEADS = [Features(), MaskedToken(), Pooled(), Pooled(Mean(), dense=True)]
-MATRICES = ("scores", "weights")
 
 
 def encoder_tensors(

@@ -13,8 +13,20 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "the decoder has nothing to read; give target= with at least one id",
         "解码器没有可读的内容；请给 target=，至少一个 id",
     ),
+    "tracing.no_matplotlib": (
+        "a PNG is drawn by matplotlib, which is not installed: pip install 'clearhead[plot]', or write --svg",
+        "PNG 由 matplotlib 绘制，但尚未安装：pip install 'clearhead[plot]'，或改用 --svg",
+    ),
     "tracing.edit_shape": (
         "the edit of {name} gave {found} in place of {wanted}; it must give the same shape",
         "对 {name} 的修改给出 {found}，应为 {wanted}；形状必须相同",
+    ),
+    "tracing.loss_not_scalar": (
+        "a gradient is that of one number, and the loss has the shape {shape}; sum it, or take its mean",
+        "梯度是对一个数求的，而损失的形状是 {shape}；请求和或取平均",
+    ),
+    "tracing.loss_constant": (
+        "the loss depends on no tensor of the forward; compute it from the logits, without detach, item or argmax",
+        "损失不依赖于前向计算中的任何张量；请由 logits 计算，且不用 detach、item 或 argmax",
     ),
 }

@@ -95,16 +95,21 @@ def table(trace: Mapping[str, Tensor]) -> str:
     return "\n".join("  ".join(row).rstrip() for row in padded)
 
 
-def _cells(name: str, tensor: Tensor) -> tuple[str, ...]:
-    shown = tensor.detach().float()
+def summary(tensor: Tensor) -> dict[str, float | int | None]:
+    """Mean, standard deviation, range and bytes of a tensor; None where no number is finite."""
+    shown = tensor.detach().double()
     finite = shown[shown.isfinite()]
-    numbers = [f"{value:.4g}" for value in _summary(finite)] if finite.numel() else ["-"] * 4
-    sizes = "×".join(map(str, tensor.shape))
-    return name, " ".join(axes_of(name)), sizes, *numbers, f"{tensor.numel() * tensor.element_size():,}"
+    numbers: dict[str, float | int | None] = dict.fromkeys(("mean", "std", "least", "most"))
+    if finite.numel():
+        numbers["mean"], numbers["std"] = float(finite.mean()), float(finite.std(correction=0))
+        numbers["least"], numbers["most"] = float(finite.min()), float(finite.max())
+    return {**numbers, "bytes": tensor.numel() * tensor.element_size()}
 
 
-def _summary(values: Tensor) -> tuple[float, float, float, float]:
-    return float(values.mean()), float(values.std(correction=0)), float(values.min()), float(values.max())
+def _cells(name: str, tensor: Tensor) -> tuple[str, ...]:
+    told = summary(tensor)
+    numbers = ["-" if told[key] is None else f"{told[key]:.4g}" for key in ("mean", "std", "least", "most")]
+    return name, " ".join(axes_of(name)), "×".join(map(str, tensor.shape)), *numbers, f"{told['bytes']:,}"
 
 
 @dataclass(frozen=True)
@@ -192,7 +197,12 @@ def traced(recorder: Recorder, read: Input) -> Trace:
         UserError: if it kept nothing.
     """
     if not recorder.tensors:
-        raise UserError(say("tracing.no_name", names=recorder.selection.names))
+        raise UserError(
+            say(
+                "tracing.no_name",
+                names=" ".join([names] if isinstance(names := recorder.selection.names, str) else names),
+            )
+        )
     selection = recorder.selection
     differences = {name: float(difference) for name, difference in recorder.differences.items()}
     places = selection.places(read.ids.shape[-1])
