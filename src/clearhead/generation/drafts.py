@@ -89,7 +89,12 @@ class LookupDraft:
         guesses: list[int] = []
         for _ in range(self._pace.next(most)):
             # Past its own end the text goes on with what has been guessed.
-            guesses.append((text + guesses)[place + len(guesses)])
+            at = place + len(guesses)
+            guess = text[at] if at < len(text) else guesses[at - len(text)]
+            if guess >= self._vocab:
+                # A source may have ids of its own, which the model cannot write.
+                break
+            guesses.append(guess)
         return [Proposal(guess, _one_hot(guess, self._vocab)) for guess in guesses]
 
     def learn(self, proposed: int, written: int, seconds: float) -> None:
