@@ -86,18 +86,20 @@ def _steps(row: Writing, logits: Tensor, proposals: Sequence[Proposal]) -> Itera
         proposals: k.
     """
     for place, proposal in zip(logits, [*proposals, None], strict=True):
-        chances = chances_after(row.ids, place, row.sampling)
-        drawn = row.draw(chances) if proposal is None else accepted_or_redrawn(chances, proposal, row.draw)
-        row.ids.append(drawn)
-        yield _step(place, chances, drawn, row.alternatives)
-        if not row.open or proposal is None or drawn != proposal.id:
+        step = _drawn(row, place, proposal)
+        row.ids.append(step.id)
+        yield step
+        if not row.open or proposal is None or step.id != proposal.id:
             return
 
 
-def _step(logits: Tensor, chances: Tensor, drawn: int, alternatives: int) -> Step:
+@torch.inference_mode()
+def _drawn(row: Writing, logits: Tensor, proposal: Proposal | None) -> Step:
+    chances = chances_after(row.ids, logits, row.sampling)
+    drawn = row.draw(chances) if proposal is None else accepted_or_redrawn(chances, proposal, row.draw)
     logprobs = logits.to(at_least_float32(logits.dtype)).log_softmax(-1)
-    pairs = _best(logprobs, alternatives) if alternatives else ()
-    return Step(drawn, float(logprobs[drawn]), float(chances[drawn]), pairs)
+    best = _best(logprobs, row.alternatives) if row.alternatives else ()
+    return Step(drawn, float(logprobs[drawn]), float(chances[drawn]), best)
 
 
 def _best(logprobs: Tensor, most: int) -> tuple[tuple[int, float], ...]:

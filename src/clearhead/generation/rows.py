@@ -49,6 +49,11 @@ class Row:
         """The ids that the model sees."""
         return self.ids[self.start :]
 
+    @property
+    def seen(self) -> int:
+        """How many ids the model sees; unlike the view, at no cost."""
+        return len(self.ids) - self.start
+
 
 def cache_for(decoder: Decoder, capacity: int) -> Cache:
     """A ring where every block of the model has a window and the ring is the smaller, memory that doubles otherwise."""
@@ -140,7 +145,7 @@ class Group(Generic[SomeRow]):
         """How many proposed ids may be read behind the row; 0 before the first reading."""
         if self._store is None:
             return 0
-        return min(SPARE, *(self.reader.decoder.context - len(row.view) for row in self.rows))
+        return min(SPARE, *(self.reader.decoder.context - row.seen for row in self.rows))
 
     @torch.inference_mode()
     def read(self, proposed: Sequence[int] = ()) -> Tensor:
@@ -171,8 +176,8 @@ class Group(Generic[SomeRow]):
     def parts(self) -> list[Group[SomeRow]]:
         """The groups that the next reading is done in: without closed rows, and those whose view must move by themselves."""
         context = self.reader.decoder.context
-        kept = [i for i, row in enumerate(self.rows) if row.open and len(row.view) <= context]
-        moved = [i for i, row in enumerate(self.rows) if row.open and len(row.view) > context]
+        kept = [i for i, row in enumerate(self.rows) if row.open and row.seen <= context]
+        moved = [i for i, row in enumerate(self.rows) if row.open and row.seen > context]
         groups = []
         if moved:
             for i in moved:
