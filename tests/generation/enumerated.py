@@ -11,7 +11,7 @@ from torch import Tensor
 
 from clearhead.generation.draws import Draw
 from clearhead.generation.loop import Writing, decode
-from clearhead.generation.pace import Speculation
+from clearhead.generation.pace import Round, Speculation
 from clearhead.generation.rows import Reader
 from clearhead.generation.sampling import SamplingSettings, probabilities
 from clearhead.models.build import build
@@ -125,7 +125,7 @@ class Always:
     def next(self, most: int) -> int:
         return min(self.k, most)
 
-    def learn(self, proposed: int, written: int, seconds: float) -> None:
+    def learn(self, round: Round) -> None:
         pass
 
     def report(self) -> Speculation:
