@@ -11,12 +11,14 @@ from torch import Tensor
 
 from clearhead.generation.draws import Draw
 from clearhead.generation.loop import Writing, decode
-from clearhead.generation.pace import Speculation
+from clearhead.generation.pace import Round, Speculation
 from clearhead.generation.rows import Reader
 from clearhead.generation.sampling import SamplingSettings, probabilities
 from clearhead.models.build import build
 from clearhead.models.config import DecoderConfig
+from clearhead.models.config_encoders import EncoderDecoderConfig
 from clearhead.models.decoder import Decoder
+from clearhead.models.encoder_decoder import EncoderDecoder
 
 Distribution = dict[tuple[int, ...], float]
 """From a text (what was written, without the prompt) to its chance."""
@@ -123,14 +125,14 @@ class Always:
     def next(self, most: int) -> int:
         return min(self.k, most)
 
-    def learn(self, proposed: int, written: int, seconds: float) -> None:
+    def learn(self, round: Round) -> None:
         pass
 
     def report(self) -> Speculation:
         return Speculation(0, 0, None)
 
 
-def opinionated(config: DecoderConfig, seed: int, std: float = 0.5) -> Decoder:
+def opinionated(config: DecoderConfig | EncoderDecoderConfig, seed: int, std: float = 0.5) -> Decoder | EncoderDecoder:
     """A model whose distributions are far from flat and from each other, in float64."""
     model, generator = build(config, seed=seed).double().eval(), torch.Generator().manual_seed(seed)
     with torch.no_grad():
@@ -139,7 +141,7 @@ def opinionated(config: DecoderConfig, seed: int, std: float = 0.5) -> Decoder:
     return model
 
 
-def nearly(model: Decoder, std: float = 0.15) -> Decoder:
+def nearly(model: Decoder | EncoderDecoder, std: float = 0.15) -> Decoder | EncoderDecoder:
     """A model that mostly agrees with `model`."""
     other, generator = deepcopy(model), torch.Generator().manual_seed(9)
     with torch.no_grad():

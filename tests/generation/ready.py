@@ -117,6 +117,20 @@ class Scripted(nn.Module):
         return logits
 
 
+class Constant(nn.Module):
+    """A model that always has the same logits."""
+
+    context, blocks, looks = 64, (), (Look(),)
+
+    def __init__(self, logits: list[float]) -> None:
+        super().__init__()
+        self.logits = nn.Parameter(torch.tensor(logits, dtype=torch.float64), requires_grad=False)
+
+    def forward(self, ids: Tensor, *, real: Tensor | None = None, store: Store = NO_STORE) -> Tensor:
+        store.advance(ids.shape[1])
+        return self.logits.expand(*ids.shape, -1)
+
+
 def scripted(script: Sequence[int], tokenizer: Tokenizer) -> Loaded:
     """A model that writes these ids, one after another, and then fails."""
     config = DecoderConfig(vocab=tokenizer.size)

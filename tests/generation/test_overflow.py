@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -26,6 +26,7 @@ from tests.generation.ready import (
     MARKED,
     PAIRS,
     PLAIN,
+    SOURCE_CONTEXT,
     logprobs_after,
     reads,
     ready,
@@ -150,6 +151,20 @@ def test_stop_refuses_a_prompt_that_is_too_long_at_once_in_one_line(begin: type)
         begin(loaded_of("learned"), prompt_of(CONTEXT + 1), overflow="stop")
     assert "\n" not in str(refused.value)
     assert "window" in str(refused.value)
+
+
+def test_a_source_that_is_too_long_is_refused_at_once() -> None:
+    """Not with the first piece, when others may be written already."""
+    with pytest.raises(UserError, match=f"{SOURCE_CONTEXT + 1} .*{SOURCE_CONTEXT}"):
+        stream(loaded_of("pair"), prompt_of(SOURCE_CONTEXT))
+    # With its end mark it just fits.
+    assert len(generate(loaded_of("pair"), prompt_of(SOURCE_CONTEXT - 1), max_tokens=2, eos=()).ids) == 2
+
+
+@pytest.mark.parametrize("options", [{"logit_bias": {14: 1.0}}, {"allowed": [3, 14]}, {"eos": [14]}], ids=str)
+def test_ids_in_the_options_that_are_outside_the_vocabulary_are_refused_at_once(options: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match="14"):
+        stream(loaded_of("pair"), "a", **options)
 
 
 def test_an_unknown_setting_is_refused() -> None:

@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from clearhead.formats.load import Loaded
-from clearhead.generation import endings, loop
+from clearhead.generation import endings
 from clearhead.generation.generate import generate, stream
 from clearhead.generation.transcript import Transcript
 from clearhead.generation.writing import Generation, Piece, gathered
@@ -235,7 +236,7 @@ def test_logprobs_of_the_settings_in_place_of_the_models_are_found(monkeypatch: 
     loaded = ready(DECODER)
     told: dict[str, Any] = {"max_tokens": 3, "temperature": 1.7, "seed": 2, "alternatives": 2}
     right = generate(loaded, "小猫", **told)
-    replaced(monkeypatch, loop, "_step", lambda right: lambda logits, *more: right(logits / 1.7, *more))
+    replaced(monkeypatch, torch.Tensor, "log_softmax", lambda right: lambda logits, dim: right(logits / 1.7, dim))
     wrong = generate(loaded, "小猫", **told)
     assert wrong.ids == right.ids
     assert wrong.logprobs != pytest.approx(right.logprobs, abs=1e-3)

@@ -18,6 +18,9 @@ from clearhead.generation.writing import reader_for
 from clearhead.messages import UserError, say
 from clearhead.ops.softmax import at_least_float32
 
+STRONGEST = 10
+"""The largest α: beyond it only the longest texts count, and length^α soon leaves the range of numbers."""
+
 
 @dataclass(frozen=True)
 class Beam:
@@ -62,7 +65,7 @@ def beam_search(
         max_tokens: as in `generate`.
         stop: as in `generate`.
         eos: as in `generate`.
-        length_penalty: α; texts are ranked by score / length^α. 0 ranks by probability, 1 by the mean of the logprobs.
+        length_penalty: α from 0 to 10; texts are ranked by score / length^α. 0 ranks by probability, 1 by the mean of the logprobs.
         overflow: as in `generate`.
 
     Raises:
@@ -71,8 +74,9 @@ def beam_search(
     request = Request(prompt, max_tokens, stop=stop, eos=eos)
     if beams < 1:
         raise UserError(say("generation.setting", name="beams", value=beams, wanted="≥ 1"))
-    if not 0 <= length_penalty < float("inf"):
-        raise UserError(say("generation.setting", name="length_penalty", value=length_penalty, wanted="≥ 0"))
+    if not 0 <= length_penalty <= STRONGEST:
+        wanted = f"0 ≤ α ≤ {STRONGEST}"
+        raise UserError(say("generation.setting", name="length_penalty", value=length_penalty, wanted=wanted))
     reader = reader_for(loaded, overflow)
     ids, source = ids_of(loaded, request)
     ends = ends_for(loaded, reader, request, len(ids))

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from clearhead.generation.draws import Draw, chances_after
-from clearhead.generation.pace import Pace, Speculation
+from clearhead.generation.pace import Pace, Round, Speculation
 from clearhead.generation.rows import Group, Reader, Row
 from clearhead.generation.sampling import SamplingSettings
 
@@ -39,8 +39,8 @@ class Draft(Protocol):
         """At most `most` tokens that may follow the row; none if that does not pay."""
         ...
 
-    def learn(self, proposed: int, written: int, seconds: float) -> None:
-        """What became of the last proposals: how many tokens were written, and how long it took altogether."""
+    def learn(self, round: Round) -> None:
+        """What became of the last proposals."""
         ...
 
     def report(self) -> Speculation | None:
@@ -55,7 +55,7 @@ class NoDraft:
         """Nothing."""
         return []
 
-    def learn(self, proposed: int, written: int, seconds: float) -> None:
+    def learn(self, round: Round) -> None:
         """There is nothing to learn."""
 
     def report(self) -> None:
@@ -89,12 +89,17 @@ class LookupDraft:
         guesses: list[int] = []
         for _ in range(self._pace.next(most)):
             # Past its own end the text goes on with what has been guessed.
-            guesses.append((text + guesses)[place + len(guesses)])
+            at = place + len(guesses)
+            guess = text[at] if at < len(text) else guesses[at - len(text)]
+            if guess >= self._vocab:
+                # A source may have ids of its own, which the model cannot write.
+                break
+            guesses.append(guess)
         return [Proposal(guess, _one_hot(guess, self._vocab)) for guess in guesses]
 
-    def learn(self, proposed: int, written: int, seconds: float) -> None:
+    def learn(self, round: Round) -> None:
         """As `Draft.learn`."""
-        self._pace.learn(proposed, written, seconds)
+        self._pace.learn(round)
 
     def report(self) -> Speculation:
         """As `Draft.report`."""
@@ -144,9 +149,9 @@ class ModelDraft:
             self.mirror.ids.append(proposals[-1].id)
         return proposals
 
-    def learn(self, proposed: int, written: int, seconds: float) -> None:
+    def learn(self, round: Round) -> None:
         """As `Draft.learn`."""
-        self.pace.learn(proposed, written, seconds)
+        self.pace.learn(round)
 
     def report(self) -> Speculation:
         """As `Draft.report`."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -35,9 +37,9 @@ def chances_after(ids: Sequence[int], logits: Tensor, settings: SamplingSettings
     Raises:
         UserError: if the logits are not numbers, or every token is forbidden.
     """
-    if not logits.amax().isfinite():
+    if not math.isfinite(logits.amax()):
         raise UserError(say("generation.not_a_number"))
     counts = None
     if settings.penalises:
-        counts = torch.bincount(torch.tensor(ids), minlength=len(logits)).to(logits)
+        counts = torch.from_numpy(np.bincount(ids, minlength=len(logits))).to(logits)
     return probabilities(logits, settings, counts).cpu()

@@ -41,7 +41,7 @@ class Ends:
             return "stop"
         if len(row.ids) >= self.full:
             return "length"
-        return "context" if self.context is not None and len(row.view) > self.context else None
+        return "context" if self.context is not None and row.seen > self.context else None
 
 
 def ends_for(loaded: Loaded, reader: Reader, request: Request, prompt: int) -> Ends:

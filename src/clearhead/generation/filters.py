@@ -51,8 +51,7 @@ def tempered(logits: Tensor, temperature: float) -> Tensor:
     The best logit is moved to 0 first: a tiny τ must not turn it into infinity; nor may τ round to 0 in this type.
     """
     if temperature == 0:
-        best = torch.nn.functional.one_hot(logits.argmax(-1), logits.shape[-1]).bool()
-        return torch.zeros_like(logits).masked_fill(~best, -torch.inf)
+        return torch.full_like(logits, -torch.inf).scatter(-1, logits.argmax(-1, keepdim=True), 0.0)
     temperature = max(temperature, torch.finfo(logits.dtype).tiny)
     return (logits - logits.amax(-1, keepdim=True)) / temperature
 
@@ -62,8 +61,11 @@ def top_k(logits: Tensor, k: int) -> Tensor:
 
     Source: Fan et al. 2018 (arXiv:1805.04833).
     """
-    order = logits.sort(dim=-1, descending=True, stable=True).indices
-    return logits.scatter(-1, order[..., k:], -torch.inf)
+    # Without sorting all of a large vocabulary.
+    least = logits.topk(min(k, logits.shape[-1])).values[..., -1:]
+    tied = logits == least
+    places = k - (logits > least).sum(-1, keepdim=True)
+    return logits.masked_fill((logits < least) | (tied & (tied.cumsum(-1) > places)), -torch.inf)
 
 
 def top_p(logits: Tensor, p: float) -> Tensor:

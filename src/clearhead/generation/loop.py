@@ -12,6 +12,7 @@ from torch import Tensor
 
 from clearhead.generation.drafts import NO_DRAFT, Draft, Proposal
 from clearhead.generation.draws import Draw, chances_after, dice
+from clearhead.generation.pace import Round
 from clearhead.generation.rows import Group, Reader, Row
 from clearhead.generation.sampling import SamplingSettings
 from clearhead.ops.softmax import at_least_float32
@@ -65,16 +66,22 @@ def decode(reader: Reader, rows: Sequence[Writing]) -> Iterator[tuple[Writing, S
 
 def _round(group: Group[Writing]) -> Iterator[tuple[Writing, Step]]:
     """One reading of a group, and the tokens that come of it: one a row, or more where proposals were accepted."""
-    began, row, room = time.perf_counter(), group.rows[0], group.room
+    began, row, room, before = time.perf_counter(), group.rows[0], group.room, len(group.rows[0].ids)
     proposals = row.draft.propose(row, row.sampling, row.draw, room)
     logits = group.read([proposal.id for proposal in proposals])
-    seconds, before = time.perf_counter() - began, len(row.ids)
+    seconds = time.perf_counter() - began
     for each, scores in zip(group.rows, logits, strict=True):
+        began = time.perf_counter()
         # Whoever took the step of another row may have closed this one.
         for step in _steps(each, scores, proposals) if each.open else ():
+            # Not what whoever takes the step does with it.
+            seconds += time.perf_counter() - began
             yield each, step
+            began = time.perf_counter()
     if room:
-        row.draft.learn(len(proposals), len(row.ids) - before, seconds)
+        written = row.ids[before:]
+        accepted = sum(id == proposal.id for id, proposal in zip(written, proposals, strict=False))
+        row.draft.learn(Round(len(proposals), accepted, len(written), seconds))
 
 
 def _steps(row: Writing, logits: Tensor, proposals: Sequence[Proposal]) -> Iterator[Step]:
@@ -86,18 +93,20 @@ def _steps(row: Writing, logits: Tensor, proposals: Sequence[Proposal]) -> Itera
         proposals: k.
     """
     for place, proposal in zip(logits, [*proposals, None], strict=True):
-        chances = chances_after(row.ids, place, row.sampling)
-        drawn = row.draw(chances) if proposal is None else accepted_or_redrawn(chances, proposal, row.draw)
-        row.ids.append(drawn)
-        yield _step(place, chances, drawn, row.alternatives)
-        if not row.open or proposal is None or drawn != proposal.id:
+        step = _drawn(row, place, proposal)
+        row.ids.append(step.id)
+        yield step
+        if not row.open or proposal is None or step.id != proposal.id:
             return
 
 
-def _step(logits: Tensor, chances: Tensor, drawn: int, alternatives: int) -> Step:
+@torch.inference_mode()
+def _drawn(row: Writing, logits: Tensor, proposal: Proposal | None) -> Step:
+    chances = chances_after(row.ids, logits, row.sampling)
+    drawn = row.draw(chances) if proposal is None else accepted_or_redrawn(chances, proposal, row.draw)
     logprobs = logits.to(at_least_float32(logits.dtype)).log_softmax(-1)
-    pairs = _best(logprobs, alternatives) if alternatives else ()
-    return Step(drawn, float(logprobs[drawn]), float(chances[drawn]), pairs)
+    best = _best(logprobs, row.alternatives) if row.alternatives else ()
+    return Step(drawn, float(logprobs[drawn]), float(chances[drawn]), best)
 
 
 def _best(logprobs: Tensor, most: int) -> tuple[tuple[int, float], ...]:

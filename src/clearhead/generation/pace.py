@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from clearhead.generation.rows import SPARE
 
@@ -30,6 +31,17 @@ class Speculation:
     there were none of either kind."""
 
 
+class Round(NamedTuple):
+    """One reading of a row, and what came of it."""
+
+    proposed: int
+    accepted: int
+    written: int
+    """The accepted tokens, and one of the model's own unless the text ended before it."""
+    seconds: float
+    """For proposing, reading and drawing."""
+
+
 class Pace:
     """Chooses the length of the next block from what was accepted so far.
 
@@ -55,24 +67,19 @@ class Pace:
         """How many tokens to propose now, `most` at most."""
         return 0 if self._waiting else min(most, self._best())
 
-    def learn(self, proposed: int, written: int, seconds: float) -> None:
-        """Count a round.
-
-        Args:
-            proposed: k.
-            written: accepted tokens and the one that the model adds.
-            seconds: the time that proposing and reading took.
-        """
-        if not proposed:
-            self._plain = (self._plain[0] + written, self._plain[1] + seconds)
+    def learn(self, round: Round) -> None:
+        """Count a round."""
+        if not round.proposed:
+            self._plain = (self._plain[0] + round.written, self._plain[1] + round.seconds)
             self._waiting = max(0, self._waiting - 1)
             return
-        self._drafted = (self._drafted[0] + written, self._drafted[1] + seconds)
-        accepted = min(written - 1, proposed)
-        self._total_accepted, self._total_proposed = self._total_accepted + accepted, self._total_proposed + proposed
+        self._drafted = (self._drafted[0] + round.written, self._drafted[1] + round.seconds)
+        self._total_accepted += round.accepted
+        self._total_proposed += round.proposed
         # What comes after the first rejected token was never tried.
-        tried = min(accepted + 1, proposed)
-        self._accepted, self._proposed = self._accepted * MEMORY + accepted, self._proposed * MEMORY + tried
+        tried = min(round.accepted + 1, round.proposed)
+        self._accepted = self._accepted * MEMORY + round.accepted
+        self._proposed = self._proposed * MEMORY + tried
         if not self._best():
             self._waiting, self._rest = self._rest, 2 * self._rest
             self._accepted, self._proposed = PRIOR

@@ -54,7 +54,7 @@ def ids_of(loaded: Loaded, request: Request) -> tuple[list[int], tuple[int, ...]
     """The ids that the decoder begins with, and the source that the encoder reads (empty for a decoder alone).
 
     Raises:
-        UserError: if the prompt is empty and nothing can stand for it, or an id is outside the vocabulary.
+        UserError: if the prompt is empty and nothing can stand for it, a source is too long, or an id is outside the vocabulary.
     """
     tokenizer, prompt = loaded.tokenizer, request.prompt
     ids = tokenizer.encode(prompt) if isinstance(prompt, str) else list(prompt)
@@ -62,12 +62,16 @@ def ids_of(loaded: Loaded, request: Request) -> tuple[list[int], tuple[int, ...]
     vocab = config.encoder.vocab if isinstance(config, EncoderDecoderConfig) else config.vocab
     for id in ids:
         _within(id, vocab)
-    for id in request.eos or ():
+    # What the settings name is looked at here, before anything is written.
+    for id in (*(request.eos or ()), *request.sampling.logit_bias, *(request.sampling.allowed or ())):
         _within(id, config.vocab)
     if isinstance(loaded.model, EncoderDecoder):
         assert isinstance(tokenizer, MarkedTokenizer), "an answer needs marks that begin and end it"
         if not ids:
             raise UserError(say("generation.empty_source"))
+        room = loaded.model.encoder.context
+        if len(ids) >= room:
+            raise UserError(say("models.source_too_long", length=len(ids) + 1, context=room))
         return [tokenizer.begin], (*ids, tokenizer.end)
     if not ids and isinstance(tokenizer, MarkedTokenizer):
         ids = [tokenizer.begin]

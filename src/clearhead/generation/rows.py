@@ -15,7 +15,7 @@ from torch import Tensor
 
 from clearhead.generation.stores import Cache, DoublingStore, WindowStore
 from clearhead.layers.memory import NO_MEMORY, CrossStore, NoMemory
-from clearhead.layers.store import Store
+from clearhead.layers.store import NO_STORE, Store
 from clearhead.models.decoder import Decoder
 from clearhead.models.encoder_decoder import EncoderDecoder
 
@@ -48,6 +48,11 @@ class Row:
     def view(self) -> list[int]:
         """The ids that the model sees."""
         return self.ids[self.start :]
+
+    @property
+    def seen(self) -> int:
+        """How many ids the model sees; unlike the view, at no cost."""
+        return len(self.ids) - self.start
 
 
 def cache_for(decoder: Decoder, capacity: int) -> Cache:
@@ -106,12 +111,14 @@ class Reader:
 def padded(texts: Sequence[Sequence[int]], side: Side, device: torch.device) -> tuple[Tensor, Tensor | None]:
     """Texts of any lengths as one matrix of ids (R,T), and which of them are real: (R,T), or None if all are."""
     longest = max(map(len, texts))
+    if longest == min(map(len, texts)):
+        return torch.tensor(texts, device=device), None
     ids = torch.zeros(len(texts), longest, dtype=torch.long)
     real = torch.zeros(len(texts), longest, dtype=torch.bool)
     for row, text in enumerate(texts):
         place = slice(longest - len(text), None) if side == "left" else slice(len(text))
         ids[row, place], real[row, place] = torch.tensor(text), True
-    return ids.to(device), None if bool(real.all()) else real.to(device)
+    return ids.to(device), real.to(device)
 
 
 SomeRow = TypeVar("SomeRow", bound=Row)
@@ -126,21 +133,29 @@ class Group(Generic[SomeRow]):
         reader: how to read.
         rows: at least one.
         memory: of their sources, if it is known already.
+        once: whether the rows' views move after each reading, so that nothing that is kept would be asked for again.
     """
 
-    def __init__(self, reader: Reader, rows: Sequence[SomeRow], memory: CrossStore | NoMemory | None = None) -> None:
+    def __init__(
+        self,
+        reader: Reader,
+        rows: Sequence[SomeRow],
+        memory: CrossStore | NoMemory | None = None,
+        *,
+        once: bool = False,
+    ) -> None:
         self.reader, self.rows = reader, list(rows)
-        self._memory = memory
+        self._memory, self._once = memory, once
         self._store: Cache | None = None
         self._covered = [0] * len(self.rows)
         """How many ids of each row have been read."""
 
     @property
     def room(self) -> int:
-        """How many proposed ids may be read behind the row; 0 before the first reading."""
+        """How many proposed ids may be read behind the row; 0 where nothing is kept, as before the first reading."""
         if self._store is None:
             return 0
-        return min(SPARE, *(self.reader.decoder.context - len(row.view) for row in self.rows))
+        return min(SPARE, *(self.reader.decoder.context - row.seen for row in self.rows))
 
     @torch.inference_mode()
     def read(self, proposed: Sequence[int] = ()) -> Tensor:
@@ -171,16 +186,16 @@ class Group(Generic[SomeRow]):
     def parts(self) -> list[Group[SomeRow]]:
         """The groups that the next reading is done in: without closed rows, and those whose view must move by themselves."""
         context = self.reader.decoder.context
-        kept = [i for i, row in enumerate(self.rows) if row.open and len(row.view) <= context]
-        moved = [i for i, row in enumerate(self.rows) if row.open and len(row.view) > context]
+        kept = [i for i, row in enumerate(self.rows) if row.open and row.seen <= context]
+        moved = [i for i, row in enumerate(self.rows) if row.open and row.seen > context]
         groups = []
         if moved:
             for i in moved:
                 self.rows[i].start = self.reader.start(len(self.rows[i].ids))
             memory = None if self._memory is None else self._memory.select(moved)
             # What is read anew is no prompt, and nobody waits for it.
-            reader = self.reader if self._store is None else replace(self.reader, progress=_untold)
-            groups.append(Group(reader, [self.rows[i] for i in moved], memory))
+            reader = self.reader if self._memory is None else replace(self.reader, progress=_untold)
+            groups.append(Group(reader, [self.rows[i] for i in moved], memory, once=reader.overflow == "recompute"))
         if kept:
             self.keep(kept)
             groups.append(self)
@@ -191,8 +206,9 @@ class Group(Generic[SomeRow]):
         if list(index) == list(range(len(self.rows))):
             return
         self.rows, self._covered = [self.rows[i] for i in index], [self._covered[i] for i in index]
-        if self._store is not None and self._memory is not None:
+        if self._store is not None:
             self._store.select(index)
+        if self._memory is not None:
             self._memory = self._memory.select(index)
 
     def _first(self) -> Tensor:
@@ -200,11 +216,15 @@ class Group(Generic[SomeRow]):
         reader, wanted = self.reader, [(row.source, tuple(row.view)) for row in self.rows]
         distinct = list(dict.fromkeys(wanted)) if self._memory is None else wanted
         memory = reader.remember([source for source, _ in distinct]) if self._memory is None else self._memory
-        store = reader.new_store(reader.decoder, 2 * reader.decoder.context)
-        logits = _last_logits(reader, [view for _, view in distinct], memory.beside(store))
+        views = [view for _, view in distinct]
+        # Chunks need what was read before them.
+        once = self._once and len(views) * max(map(len, views)) <= READ_AT_ONCE
+        store = None if once else reader.new_store(reader.decoder, 2 * reader.decoder.context)
+        logits = _last_logits(reader, views, memory.beside(NO_STORE if store is None else store))
         if distinct != wanted:
             index = [distinct.index(row) for row in wanted]
-            store.select(index)
+            if store is not None:
+                store.select(index)
             memory, logits = memory.select(index), logits[index]
         self._store, self._memory = store, memory
         self._covered = [len(row.ids) for row in self.rows]

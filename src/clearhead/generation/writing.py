@@ -127,6 +127,9 @@ def _draft(loaded: Loaded, draft: Helper | None, mirror: Row) -> Draft:
         raise UserError(say("generation.draft", value=draft))
     if type(draft.model) is not type(loaded.model) or draft.tokenizer.to_dict() != loaded.tokenizer.to_dict():
         raise UserError(say("generation.draft_differs", draft=draft.source, model=loaded.source))
+    if isinstance(draft.model, EncoderDecoder) and len(mirror.source) > (most := draft.model.encoder.context):
+        # Said at once: the draft would read it only when the text is under way.
+        raise UserError(say("generation.draft_source", draft=draft.source, length=len(mirror.source), context=most))
     reader = reader_for(draft, "window")
     sizes = [sum(weight.numel() for weight in each.model.parameters()) for each in (draft, loaded)]
     depths = [len(part.decoder.blocks) for part in (reader, reader_for(loaded, None))]
@@ -140,9 +143,15 @@ def _written(texts: Sequence[_Text], reader: Reader) -> Iterator[tuple[int, Piec
         if not text.row.open:
             yield index, Piece("", None, Ending("length"))
     place = {text.row: index for index, text in enumerate(texts)}
+    ended: list[int] = []
     for row, step in decode(reader, list(place)):
-        for piece in texts[place[row]].take(step):
-            yield place[row], piece
+        # Only when the loop has gone on does a draft know of the round in which the text ended.
+        yield from ((index, texts[index].end()) for index in ended)
+        ended = []
+        yield place[row], texts[place[row]].take(step)
+        if not row.open:
+            ended = [place[row]]
+    yield from ((index, texts[index].end()) for index in ended)
 
 
 class _Text:
@@ -152,6 +161,7 @@ class _Text:
         ids, source = ids_of(loaded, request)
         self._ends = ends_for(loaded, reader, request, len(ids))
         self._transcript = Transcript(loaded.tokenizer.stream(), request.stop)
+        self._reason: FinishReason | None = None
         self.row = Writing(
             ids,
             source,
@@ -162,12 +172,15 @@ class _Text:
             alternatives=request.alternatives,
         )
 
-    def take(self, step: Step) -> Iterator[Piece]:
-        """The pieces of one step: its own, and the last one if the text ends here."""
+    def take(self, step: Step) -> Piece:
+        """The piece of one step; the row is closed if the text ends with it."""
         text = "" if step.id in self._ends.ids else self._transcript.push(step.id)
-        reason = self._ends.reason(self.row, stopped=self._transcript.stopped)
-        self.row.open = reason is None
-        yield Piece(text, step)
-        if reason is not None:
-            rest = self._transcript.finish(whole=reason == "eos")
-            yield Piece(rest, None, Ending(reason, self.row.draft.report()))
+        self._reason = self._ends.reason(self.row, stopped=self._transcript.stopped)
+        self.row.open = self._reason is None
+        return Piece(text, step)
+
+    def end(self) -> Piece:
+        """The last piece of a text that has ended."""
+        assert self._reason is not None, "the text goes on"
+        rest = self._transcript.finish(whole=self._reason == "eos")
+        return Piece(rest, None, Ending(self._reason, self.row.draft.report()))

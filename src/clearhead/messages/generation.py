@@ -50,6 +50,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{draft} cannot propose tokens for {model}: it must be of the same kind with the same tokenizer; train it on the same text",
         "{draft} 不能为 {model} 提议 token：二者须同类且分词器相同；请用同一文本训练它",
     ),
+    "generation.draft_source": (
+        "the source has {length} tokens and {draft} reads {context} at most; leave the draft out, or take one that reads more",
+        "源文本有 {length} 个 token，而 {draft} 最多读 {context} 个；请不用草稿模型，或换一个能读更多的",
+    ),
     "generation.chat_template": (
         "chat_template.jinja cannot write this conversation down: {reason}",
         "chat_template.jinja 无法写出这段对话：{reason}",
