@@ -17,6 +17,31 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "a PNG is drawn by matplotlib, which is not installed: pip install 'clearhead[plot]', or write --svg",
         "PNG 由 matplotlib 绘制，但尚未安装：pip install 'clearhead[plot]'，或改用 --svg",
     ),
+    "tracing.not_a_decoder": (
+        "lenses and detectors look into a decoder-only model; this is {name}",
+        "透镜与检测器只能查看仅解码器模型；这里是 {name}",
+    ),
+    "tracing.drops": (
+        "the model is in training mode and drops features at random; call model.eval() first",
+        "模型处于训练模式，会随机丢弃特征；请先调用 model.eval()",
+    ),
+    "tracing.not_one_token": (
+        "{text!r} is {count} tokens of this model, and one is asked for; give a shorter text, or an id",
+        "{text!r} 在该模型中是 {count} 个词元，而这里只需要一个；请给更短的文本，或给 id",
+    ),
+    "tracing.no_sum": (
+        "a post-norm model's stream is normalised after every sum, so its logits are not a sum of what the parts add; "
+        "ablate a part to see what it does",
+        "后归一化模型的残差流在每次相加后都被归一化，logits 不是各部分贡献之和；请用消融来观察某部分的作用",
+    ),
+    "tracing.norm_unknown": (
+        "{name} is no norm that can be taken apart: LayerNorm, RMSNorm, with an offset or without, or none",
+        "{name} 不是可拆分的归一化；可用 LayerNorm、RMSNorm（有无偏移均可）或无归一化",
+    ),
+    "tracing.block_unknown": (
+        "{name} is no block that can be taken apart: sequential, parallel or post-norm, without cross-attention",
+        "{name} 不是可拆分的 Block；可用顺序、并行或后归一化的 Block，且不含交叉注意力",
+    ),
     "tracing.edit_shape": (
         "the edit of {name} gave {found} in place of {wanted}; it must give the same shape",
         "对 {name} 的修改给出 {found}，应为 {wanted}；形状必须相同",
