@@ -109,7 +109,9 @@ class Scripted(nn.Module):
         self.logits = nn.Parameter(torch.zeros(vocab), requires_grad=False)
         self.script, self.written = list(script), 0
 
-    def forward(self, ids: Tensor, *, real: Tensor | None = None, store: Store = NO_STORE) -> Tensor:
+    def forward(
+        self, ids: Tensor, *, real: Tensor | None = None, store: Store = NO_STORE, tap: object = None
+    ) -> Tensor:
         store.advance(ids.shape[1])
         logits = self.logits.repeat(*ids.shape, 1)
         logits[:, -1, self.script[self.written]] = 99.0
@@ -126,7 +128,9 @@ class Constant(nn.Module):
         super().__init__()
         self.logits = nn.Parameter(torch.tensor(logits, dtype=torch.float64), requires_grad=False)
 
-    def forward(self, ids: Tensor, *, real: Tensor | None = None, store: Store = NO_STORE) -> Tensor:
+    def forward(
+        self, ids: Tensor, *, real: Tensor | None = None, store: Store = NO_STORE, tap: object = None
+    ) -> Tensor:
         store.advance(ids.shape[1])
         return self.logits.expand(*ids.shape, -1)
 

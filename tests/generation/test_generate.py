@@ -122,7 +122,9 @@ class Fixed(nn.Module):
         super().__init__()
         self.logits = nn.Parameter(logits, requires_grad=False)
 
-    def forward(self, ids: Tensor, *, real: Tensor | None = None, store: Store = NO_STORE) -> Tensor:
+    def forward(
+        self, ids: Tensor, *, real: Tensor | None = None, store: Store = NO_STORE, tap: object = None
+    ) -> Tensor:
         store.advance(ids.shape[1])
         return self.logits.expand(*ids.shape, -1)
 
@@ -169,7 +171,9 @@ def test_a_character_of_several_bytes_comes_in_one_piece() -> None:
     class Writes(Fixed):
         written = 0
 
-        def forward(self, ids: Tensor, *, real: Tensor | None = None, store: Store = NO_STORE) -> Tensor:
+        def forward(
+            self, ids: Tensor, *, real: Tensor | None = None, store: Store = NO_STORE, tap: object = None
+        ) -> Tensor:
             store.advance(ids.shape[1])
             logits = torch.zeros(1, ids.shape[1], 256)
             logits[0, -1, wanted[self.written % len(wanted)]] = 9

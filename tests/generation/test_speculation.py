@@ -209,7 +209,9 @@ class Fixed(nn.Module):
         super().__init__()
         self.logits = nn.Parameter(logits, requires_grad=False)
 
-    def forward(self, ids: Tensor, *, real: Tensor | None = None, store: Store = NO_STORE) -> Tensor:
+    def forward(
+        self, ids: Tensor, *, real: Tensor | None = None, store: Store = NO_STORE, tap: object = None
+    ) -> Tensor:
         store.advance(ids.shape[1])
         return self.logits.expand(*ids.shape, -1)
 

@@ -9,6 +9,7 @@ from clearhead.generation.request import Request
 from clearhead.generation.rows import Overflow, Side
 from clearhead.generation.sampling import SamplingSettings
 from clearhead.generation.writing import Generation, Helper, Piece, gathered, pieces
+from clearhead.ops.tap import NO_TAP, Tap
 
 
 def generate(
@@ -105,10 +106,17 @@ def stream(
     alternatives: int = 0,
     overflow: Overflow | None = None,
     draft: Helper | None = None,
+    tap: Tap = NO_TAP,
 ) -> Iterator[Piece]:
     """The same as `generate`, piece by piece as it is written; only whole characters, and joined they are the text.
 
     A character is a Unicode code point: no piece ends within one. Mistakes are raised at once, not with the first piece.
+
+    The further `tap` sees, or replaces, the named tensors of every forward that reads the text:
+
+        recorder = Recorder("blocks.*.attention.weights")
+        for piece in ch.stream(loaded, "小猫", tap=recorder):
+            recorder.tensors  # of the forward that this token was drawn from
     """
     sampling = SamplingSettings(
         temperature=temperature,
@@ -122,7 +130,7 @@ def stream(
         allowed=None if allowed is None else frozenset(allowed),
     )
     request = Request(prompt, max_tokens, sampling, seed, stop, eos, alternatives)
-    return (piece for _, piece in pieces(loaded, [request], overflow=overflow, draft=draft))
+    return (piece for _, piece in pieces(loaded, [request], overflow=overflow, draft=draft, tap=tap))
 
 
 def generate_batch(

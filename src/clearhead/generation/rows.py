@@ -18,6 +18,7 @@ from clearhead.layers.memory import NO_MEMORY, CrossStore, NoMemory
 from clearhead.layers.store import NO_STORE, Store
 from clearhead.models.decoder import Decoder
 from clearhead.models.encoder_decoder import EncoderDecoder
+from clearhead.ops.tap import NO_TAP, Tap
 
 Overflow = Literal["stop", "window", "recompute"]
 """What happens past the context: the text ends; the newest half is read once and the rest forgotten; or the last `context` tokens
@@ -77,6 +78,7 @@ class Reader:
         padding: where shorter prompts are filled up.
         new_store: from the decoder and the most tokens, padding among them, to a cache.
         progress: is told how many tokens of a prompt have been read, and of how many.
+        tap: sees, or replaces, the named tensors of every forward.
     """
 
     model: Decoder | EncoderDecoder
@@ -84,6 +86,7 @@ class Reader:
     padding: Side = "left"
     new_store: Callable[[Decoder, int], Cache] = cache_for
     progress: Callable[[int, int], None] = _untold
+    tap: Tap = NO_TAP
 
     @property
     def decoder(self) -> Decoder:
@@ -105,7 +108,13 @@ class Reader:
         if not isinstance(self.model, EncoderDecoder):
             return NO_MEMORY
         ids, real = padded(sources, "right", self.device)
-        return self.model.remember(ids, real=real)
+        return self.model.remember(ids, real=real, tap=self.tap)
+
+    def logits(self, ids: Tensor, store: Store, *, real: Tensor | None = None) -> Tensor:
+        """One forward of the part that writes: ids (R,T) -> logits (R,T,V)."""
+        tap = self.tap.within("decoder") if isinstance(self.model, EncoderDecoder) else self.tap
+        found: Tensor = self.decoder(ids, real=real, store=store, tap=tap)
+        return found
 
 
 def padded(texts: Sequence[Sequence[int]], side: Side, device: torch.device) -> tuple[Tensor, Tensor | None]:
@@ -169,7 +178,7 @@ class Group(Generic[SomeRow]):
         self.rewind()
         fresh = [[*row.ids[known:], *proposed] for row, known in zip(self.rows, self._covered, strict=True)]
         ids = torch.tensor(fresh, device=self.reader.device)
-        logits: Tensor = self.reader.decoder(ids, store=self._memory.beside(self._store))
+        logits = self.reader.logits(ids, self._memory.beside(self._store))
         self._covered = [len(row.ids) + len(proposed) for row in self.rows]
         return logits[:, -1 - len(proposed) :]
 
@@ -240,7 +249,7 @@ def _last_logits(reader: Reader, texts: Sequence[Sequence[int]], store: Store) -
     found: dict[int, Tensor] = {}
     for begin in range(0, length, step):
         end = min(begin + step, length)
-        logits = reader.decoder(ids[:, begin:end], real=None if real is None else real[:, begin:end], store=store)
+        logits = reader.logits(ids[:, begin:end], store, real=None if real is None else real[:, begin:end])
         found |= {row: logits[row, place - begin] for row, place in enumerate(last) if begin <= place < end}
         reader.progress(end, length)
     return torch.stack([found[row] for row in range(len(texts))])

@@ -18,6 +18,7 @@ from clearhead.generation.stores import DoublingStore
 from clearhead.generation.transcript import Transcript
 from clearhead.messages import UserError, say
 from clearhead.models.encoder_decoder import EncoderDecoder
+from clearhead.ops.tap import NO_TAP, Tap
 
 Helper = Loaded | Literal["lookup"]
 """Who proposes tokens: a smaller model, or the text's own n-grams."""
@@ -87,9 +88,10 @@ def pieces(
     padding: Side = "left",
     draft: Helper | None = None,
     progress: Callable[[int, int], None] | None = None,
+    tap: Tap = NO_TAP,
 ) -> Iterator[tuple[int, Piece]]:
     """Write all requests side by side: (which request, piece) as they come. Mistakes are raised at once."""
-    reader = reader_for(loaded, overflow, padding=padding, progress=progress)
+    reader = reader_for(loaded, overflow, padding=padding, progress=progress, tap=tap)
     return _written([_Text(loaded, reader, request, draft) for request in requests], reader)
 
 
@@ -99,6 +101,7 @@ def reader_for(
     *,
     padding: Side = "left",
     progress: Callable[[int, int], None] | None = None,
+    tap: Tap = NO_TAP,
 ) -> Reader:
     """How the loaded model reads; `overflow` as it suits the model's kind if None.
 
@@ -115,6 +118,7 @@ def reader_for(
         # Padding on the right comes to stand between real tokens, which a ring cannot serve.
         cache_for if padding == "left" else DoublingStore,
         progress or Reader.progress,
+        tap,
     )
 
 
