@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from clearhead.models.build import build
     from clearhead.models.config import DecoderConfig
     from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
+    from clearhead.tracing.trace import Trace, trace
     from clearhead.training.fit import fit
 
 __version__ = "0.1.0"
@@ -36,6 +37,7 @@ __all__ = [
     "Loaded",
     "Request",
     "SamplingSettings",
+    "Trace",
     "UserError",
     "beam_search",
     "build",
@@ -44,6 +46,7 @@ __all__ = [
     "generate_batch",
     "load",
     "stream",
+    "trace",
 ]
 
 __getattr__ = lazily(
@@ -56,6 +59,7 @@ __getattr__ = lazily(
         "Loaded": "clearhead.formats.load",
         "Request": "clearhead.generation.request",
         "SamplingSettings": "clearhead.generation.sampling",
+        "Trace": "clearhead.tracing.trace",
         "beam_search": "clearhead.generation.beams",
         "build": "clearhead.models.build",
         "fit": "clearhead.training.fit",
@@ -63,5 +67,6 @@ __getattr__ = lazily(
         "generate_batch": "clearhead.generation.generate",
         "load": "clearhead.formats.load",
         "stream": "clearhead.generation.generate",
+        "trace": "clearhead.tracing.trace",
     },
 )
