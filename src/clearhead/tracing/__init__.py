@@ -1,7 +1,9 @@
 """Seeing: taps that keep or change named tensors, traces of a forward, and the one table of names and axes."""
 
+from clearhead.tracing.attribution import Attribution, direct_logit_attribution
 from clearhead.tracing.edit import Chain, Edit, Editor, mean, noise, patch, replace, zero
 from clearhead.tracing.gradients import gradients
+from clearhead.tracing.lenses import BranchSizes, LogitLens, branch_sizes, logit_lens
 from clearhead.tracing.names import AXES, NAMES, axes_of
 from clearhead.tracing.record import Recorder
 from clearhead.tracing.trace import Trace, trace
@@ -9,13 +11,19 @@ from clearhead.tracing.trace import Trace, trace
 __all__ = [
     "AXES",
     "NAMES",
+    "Attribution",
+    "BranchSizes",
     "Chain",
     "Edit",
     "Editor",
+    "LogitLens",
     "Recorder",
     "Trace",
     "axes_of",
+    "branch_sizes",
+    "direct_logit_attribution",
     "gradients",
+    "logit_lens",
     "mean",
     "noise",
     "patch",
