@@ -42,6 +42,22 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{name} is no block that can be taken apart: sequential, parallel or post-norm, without cross-attention",
         "{name} 不是可拆分的 Block；可用顺序、并行或后归一化的 Block，且不含交叉注意力",
     ),
+    "tracing.not_a_cause": (
+        "a weight says where a head reads, not what the answer depends on: ablate it to see",
+        "权重表示注意力头读取哪里，不说明答案依赖什么：消融后才能看出",
+    ),
+    "tracing.no_weights": (
+        "the trace holds no weights of self-attention; ask for names='blocks.*.attention.weights'",
+        "该记录不含自注意力权重；请用 names='blocks.*.attention.weights'",
+    ),
+    "tracing.rollout_whole": (
+        "rollout needs the weights of every block, all heads and all positions of one forward; give no heads=, no positions=, no cache",
+        "rollout 需要一次前向中所有 Block、所有头、所有位置的权重；请不要给 heads=、positions=，也不用缓存",
+    ),
+    "tracing.text_short": (
+        "a context of {context} is too short to repeat a sequence; {least} positions are needed, or give a text",
+        "上下文长度 {context} 太短，无法重复一段序列；至少需要 {least} 个位置，或请给一段文本",
+    ),
     "tracing.edit_shape": (
         "the edit of {name} gave {found} in place of {wanted}; it must give the same shape",
         "对 {name} 的修改给出 {found}，应为 {wanted}；形状必须相同",

@@ -1,10 +1,18 @@
 """Seeing: taps that keep or change named tensors, traces of a forward, and the one table of names and axes."""
 
 from clearhead.tracing.attribution import Attribution, direct_logit_attribution
+from clearhead.tracing.detectors import HeadScores, detect_heads
 from clearhead.tracing.edit import Chain, Edit, Editor, mean, noise, patch, replace, zero
 from clearhead.tracing.gradients import gradients
 from clearhead.tracing.lenses import BranchSizes, LogitLens, branch_sizes, logit_lens
 from clearhead.tracing.names import AXES, NAMES, axes_of
+from clearhead.tracing.patterns import (
+    Patterns,
+    attention_distance,
+    attention_entropy,
+    attention_patterns,
+    attention_rollout,
+)
 from clearhead.tracing.record import Recorder
 from clearhead.tracing.trace import Trace, trace
 
@@ -16,11 +24,18 @@ __all__ = [
     "Chain",
     "Edit",
     "Editor",
+    "HeadScores",
     "LogitLens",
+    "Patterns",
     "Recorder",
     "Trace",
+    "attention_distance",
+    "attention_entropy",
+    "attention_patterns",
+    "attention_rollout",
     "axes_of",
     "branch_sizes",
+    "detect_heads",
     "direct_logit_attribution",
     "gradients",
     "logit_lens",
