@@ -42,9 +42,9 @@ def check_last(variant: str) -> None:
     with torch.no_grad():
         logits = model(torch.tensor([IDS]))[0]
     lens = logit_lens(model, IDS)
+    assert_same(lens.logits[-1], logits)
     assert lens.stages == ["input", *(f"blocks.{i}.output" for i in range(blocks))]
     assert lens.logits.shape == (blocks + 1, *logits.shape)
-    assert_same(lens.logits[-1], logits)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -80,7 +80,7 @@ class Bare:
     """The planted fault: a head that is asked without the norm before it."""
 
     def __init__(self, decoder: Decoder) -> None:
-        self.head, self.norm = decoder.head, nn.Identity()
+        self.head, self.norm, self.blocks = decoder.head, nn.Identity(), decoder.blocks
 
 
 def test_a_lens_without_the_norm_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,8 +91,8 @@ def test_a_lens_without_the_norm_is_caught(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_lens_of_what_the_blocks_read_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stages one block late: the last is not the answer."""
-    monkeypatch.setattr(lenses, "_inside", lambda name: name.count(".") > 2 or name == "blocks.1.output")
+    """The stream before each block: the last stage is not the answer."""
+    monkeypatch.setattr(lenses, "_stages", lambda decoder, middle: ["input", "blocks.0.output"])
     with pytest.raises(AssertionError):
         check_last("rotary, fused")
 

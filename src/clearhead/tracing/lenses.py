@@ -124,17 +124,18 @@ def logit_lens(
     """
     decoder, read = decoder_of(model), input_of(model, text)
     kept = places_of(positions, read.ids.shape[-1])
-    recorder = Recorder(["input", "blocks.*.output", *(["blocks.*.middle"] if middle else [])])
+    recorder = Recorder(_stages(decoder, middle))
     run(model, read, Chain(edits, recorder))
-    streams = {name: tensor for name, tensor in recorder.tensors.items() if not _inside(name)}
+    streams = recorder.tensors
     # All positions at once, as the model has it: a product of another size may differ in the last bit.
     logits = torch.stack([decoder.head(decoder.norm(stream))[0, kept] for stream in streams.values()])
     return LogitLens(list(streams), logits, [read.tokens[place] for place in kept], kept, model)
 
 
-def _inside(name: str) -> bool:
-    """Whether the name is that of a branch's output: `*` stands for dots too."""
-    return name.count(".") > 2
+def _stages(decoder: Decoder, middle: bool) -> list[str]:
+    """The names of the stream, before and behind each block."""
+    inside = ["middle", "output"] if middle else ["output"]
+    return ["input", *(f"blocks.{block}.{name}" for block in range(len(decoder.blocks)) for name in inside)]
 
 
 @dataclass(frozen=True, repr=False)
