@@ -70,4 +70,29 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "the loss depends on no tensor of the forward; compute it from the logits, without detach, item or argmax",
         "损失不依赖于前向计算中的任何张量；请由 logits 计算，且不用 detach、item 或 argmax",
     ),
+    "tracing.lengths": (
+        "the clean text has {clean} tokens and the corrupted {corrupted}; give texts of the same number, token for token",
+        "原文本有 {clean} 个词元，改动文本有 {corrupted} 个；两者的词元数必须相同，逐个对应",
+    ),
+    "tracing.by": (
+        "patching goes by position, head or name, not by {by}",
+        "修补可按 position、head 或 name 进行，不能按 {by}",
+    ),
+    "tracing.no_part": (
+        "no tensor called {names} can be patched by {by}; `clearhead trace MODEL` lists all names and their axes",
+        "没有名为 {names} 且可按 {by} 修补的张量；`clearhead trace MODEL` 列出全部名称与轴",
+    ),
+    "tracing.nothing_to_restore": (
+        "the metric is {clean} for the clean text and {corrupted} for the corrupted; give a metric that differs between them",
+        "指标对原文本是 {clean}，对改动文本是 {corrupted}；请给出两者不同的指标",
+    ),
+    "tracing.patched": (
+        "metric: clean {clean}, corrupted {corrupted}; share restored by each part: 1 = the clean metric, 0 = no change",
+        "指标：原文本 {clean}，改动文本 {corrupted}；每个部分恢复的比例：1 = 原文本的指标，0 = 没有变化",
+    ),
+    "tracing.patched_estimate": (
+        "metric: clean {clean}, corrupted {corrupted}; share restored by each part, estimated from gradients: "
+        "1 = the clean metric, 0 = no change",
+        "指标：原文本 {clean}，改动文本 {corrupted}；每个部分恢复的比例（由梯度估计）：1 = 原文本的指标，0 = 没有变化",
+    ),
 }

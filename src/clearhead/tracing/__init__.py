@@ -5,7 +5,10 @@ from clearhead.tracing.detectors import HeadScores, detect_heads
 from clearhead.tracing.edit import Chain, Edit, Editor, mean, noise, patch, replace, zero
 from clearhead.tracing.gradients import gradients
 from clearhead.tracing.lenses import BranchSizes, LogitLens, branch_sizes, logit_lens
+from clearhead.tracing.metrics import logit_difference
 from clearhead.tracing.names import AXES, NAMES, axes_of
+from clearhead.tracing.patched import Patching
+from clearhead.tracing.patching import activation_patching, attribution_patching
 from clearhead.tracing.patterns import (
     Patterns,
     attention_distance,
@@ -26,18 +29,22 @@ __all__ = [
     "Editor",
     "HeadScores",
     "LogitLens",
+    "Patching",
     "Patterns",
     "Recorder",
     "Trace",
+    "activation_patching",
     "attention_distance",
     "attention_entropy",
     "attention_patterns",
     "attention_rollout",
+    "attribution_patching",
     "axes_of",
     "branch_sizes",
     "detect_heads",
     "direct_logit_attribution",
     "gradients",
+    "logit_difference",
     "logit_lens",
     "mean",
     "noise",
