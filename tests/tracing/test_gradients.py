@@ -47,8 +47,8 @@ def loss(logits: Tensor) -> Tensor:
     return logits.log_softmax(-1)[..., 3].square().mean() + logits[:, 2, 5]
 
 
-def pair() -> EncoderDecoder:
-    model = redrawn(build(PAIR, seed=1))
+def pair(kernel: c.Kernel = PAIR.kernel) -> EncoderDecoder:
+    model = redrawn(build(replace(PAIR, kernel=kernel), seed=1))
     assert isinstance(model, EncoderDecoder)
     return model
 

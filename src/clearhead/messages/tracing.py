@@ -95,4 +95,22 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "1 = the clean metric, 0 = no change",
         "指标：原文本 {clean}，改动文本 {corrupted}；每个部分恢复的比例（由梯度估计）：1 = 原文本的指标，0 = 没有变化",
     ),
+    "tracing.no_weight": (
+        "there is no weight [head, query, key] = {asked}; there are {heads} heads, {queries} queries and {keys} keys",
+        "没有权重 [头, 查询, 键] = {asked}；共有 {heads} 个头、{queries} 个查询、{keys} 个键",
+    ),
+    "tracing.effect": (
+        "{name}, head {head}: query {query} ({asks}) reads key {place} ({asked}) with weight {weight}",
+        "{name}，头 {head}：查询 {query}（{asks}）以权重 {weight} 读取键 {place}（{asked}）",
+    ),
+    "tracing.effect_token": ("token {token} at position {position}", "位置 {position} 上的词元 {token}"),
+    "tracing.effect_change": ("change", "变化"),
+    "tracing.effect_best": ("best token", "最优词元"),
+    "tracing.effect_ran": ("as it ran", "原样运行"),
+    "tracing.effect_weight": ("this weight set to 0", "该权重置 0"),
+    "tracing.effect_head": ("this head set to 0 at this query", "该头在此查询处置 0"),
+    "tracing.effect_rest": (
+        "The other weights stay as they are and no longer sum to 1: what was read here is missing, nothing takes its place.",
+        "其余权重保持不变，其和不再为 1：这里读到的内容缺失，没有别的内容补上。",
+    ),
 }

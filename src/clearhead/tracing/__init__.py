@@ -3,6 +3,7 @@
 from clearhead.tracing.attribution import Attribution, direct_logit_attribution
 from clearhead.tracing.detectors import HeadScores, detect_heads
 from clearhead.tracing.edit import Chain, Edit, Editor, mean, noise, patch, replace, zero
+from clearhead.tracing.effect import Effect, effect_of_weight
 from clearhead.tracing.gradients import gradients
 from clearhead.tracing.lenses import BranchSizes, LogitLens, branch_sizes, logit_lens
 from clearhead.tracing.metrics import logit_difference
@@ -27,6 +28,7 @@ __all__ = [
     "Chain",
     "Edit",
     "Editor",
+    "Effect",
     "HeadScores",
     "LogitLens",
     "Patching",
@@ -43,6 +45,7 @@ __all__ = [
     "branch_sizes",
     "detect_heads",
     "direct_logit_attribution",
+    "effect_of_weight",
     "gradients",
     "logit_difference",
     "logit_lens",
