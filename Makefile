@@ -5,6 +5,7 @@
 #   make install  the test tools into the same .venv
 #   make test     format, lint, types, all tests but the slow ones
 #   make slow     the tests that take minutes: kills, compilation with a C++ compiler
+#   make proofs   small trainings that show what the notes say; WRITE=1 writes docs/proofs.md from them
 #   make bench    measurements beside nanoGPT and the course: make bench NANOGPT=path/model.py COURSE=path/gpt.py
 #   make format   puts the source into the form that `make test` asks for
 #   make clean    removes .venv and what tools left behind; runs/ stays
@@ -20,6 +21,7 @@ OUT ?= runs/demo
 STEPS ?=
 PROMPT ?=
 PYTEST ?=
+WRITE ?=
 NANOGPT ?=
 COURSE ?=
 
@@ -31,7 +33,7 @@ MADE_FROM := pyproject.toml constraints.txt
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install test slow bench format clean
+.PHONY: help demo install test slow proofs bench format clean
 
 help:
 	@$(PYTHON) -c "print(''.join(line[2:] for line in open('Makefile', encoding='utf-8') if line.startswith('#   ')), end='')"
@@ -79,6 +81,9 @@ test: .venv/.tools
 
 slow: .venv/.tools
 	$(BIN)/python -m pytest -q -m "slow and not internet" $(PYTEST)
+
+proofs: .venv/.package
+	$(BIN)/python -m proofs $(if $(WRITE),--write)
 
 bench: .venv/.tools
 	$(BIN)/python -m bench.decode_speed

@@ -66,7 +66,7 @@ def _names(kind: ast.expr | None) -> set[str]:
     return {getattr(each, "id", getattr(each, "attr", "")) for each in kinds}
 
 
-@pytest.mark.parametrize("folder", ["src", "tests", "bench", "examples"])
+@pytest.mark.parametrize("folder", ["src", "tests", "bench", "examples", "proofs"])
 def test_no_file_is_too_long(folder: str) -> None:
     assert long_files(ROOT / folder) == []
 

@@ -1,0 +1,1 @@
+"""Small trainings that show what the notes say, each a claim with a bar: `python -m proofs`."""
