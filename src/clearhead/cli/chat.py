@@ -99,6 +99,9 @@ class _Chat:
             except UserError as error:
                 # A turn that cannot be answered is no reason to end the conversation.
                 _tell(f"clearhead: {error}")
+            except KeyboardInterrupt:
+                # Before the answer has begun, or once more while its end is being told.
+                _tell(f"\n{say('cli.chat.stopped')}")
 
     def _take(self, line: str, command: str, rest: str) -> None:
         match command:
