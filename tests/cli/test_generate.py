@@ -95,6 +95,15 @@ def test_beams(clearhead: Clearhead, trained: Path, loaded: Loaded) -> None:
     assert [(each["text"], each["score"]) for each in answers] == [(each.text, each.score) for each in found[:2]]
 
 
+def test_beams_past_the_context_say_so(clearhead: Clearhead, trained: Path, loaded: Loaded) -> None:
+    context = loaded.model.context  # type: ignore[union-attr]
+    for flags, named in (("recompute", "read anew"), ("window", "the model saw the last"), ("stop", "is full")):
+        long = clearhead("generate", trained, "-p", "cat", "--beams", 2, "--max-tokens", context, "--overflow", flags)
+        assert named in long.err
+    fits = clearhead("generate", trained, "-p", "cat", "--beams", 2, "--max-tokens", context - 2, "--overflow", "stop")
+    assert fits.err == ""
+
+
 def test_drafts_write_the_same_at_temperature_0_and_tell_how_it_went(clearhead: Clearhead, trained: Path) -> None:
     plain = clearhead("generate", trained, "-p", "cat", "--max-tokens", 60, "--temperature", 0, "--overflow", "window")
     for flags in (["--lookup"], ["--draft", str(trained)]):

@@ -184,7 +184,9 @@ class _Writer:
 def _search(loaded: Loaded, asked: Namespace, prompts: Sequence[str]) -> None:
     """The most probable texts that beams find, the best first."""
     from clearhead.generation.beams import beam_search  # noqa: PLC0415
+    from clearhead.generation.request import Request, ids_of  # noqa: PLC0415
 
+    tally = Tally(loaded, asked.overflow)
     for prompt in prompts:
         found = beam_search(
             loaded,
@@ -196,7 +198,9 @@ def _search(loaded: Loaded, asked: Namespace, prompts: Sequence[str]) -> None:
             length_penalty=asked.length_penalty,
             overflow=asked.overflow,
         )
+        read = len(ids_of(loaded, Request(prompt))[0])
         for beam in found[: asked.n]:
+            tally.take(beam.finish_reason, read + len(beam.ids))
             text = _before(loaded, prompt) + beam.text
             if asked.json:
                 told = {"model": str(loaded.source), "prompt": prompt, **asdict(beam)}
@@ -205,6 +209,7 @@ def _search(loaded: Loaded, asked: Namespace, prompts: Sequence[str]) -> None:
                 print(on_one_line(text), flush=True)
             else:
                 print(f"# logprob {beam.score:.4f}\n{text}" if asked.n > 1 else text, flush=True)
+    tally.tell_context()
 
 
 def _before(loaded: Loaded, prompt: str | Sequence[int]) -> str:
