@@ -110,6 +110,8 @@ def reader_for(
     """
     if overflow not in (None, "stop", "window", "recompute"):
         raise UserError(say("generation.overflow", value=overflow))
+    if padding not in ("left", "right"):
+        raise UserError(say("generation.setting", name="padding", value=padding, wanted="left | right"))
     answers = isinstance(loaded.model, EncoderDecoder)
     return Reader(
         loaded.model,
