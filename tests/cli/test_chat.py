@@ -148,7 +148,12 @@ def test_settings_can_be_typed_as_they_are_shown(talk: Talk, trained: Path) -> N
 
 
 def test_a_broken_template_is_one_line(talk: Talk, templated: Path) -> None:
-    for broken, named in (("{% for %}", "chat_template"), ("{{ raise_exception('only users') }}", "only users")):
+    for broken, named in (
+        ("{% for %}", "chat_template"),
+        ("{{ raise_exception('only users') }}", "only users"),
+        ("{{ 1 / 0 }}", "division by zero"),
+        ("{% for i in range(10 ** 9) %}{% endfor %}", "Range too big"),
+    ):
         (templated / "chat_template.jinja").write_text(broken, encoding="utf-8")
         said = talk(templated, "cat")
         assert said.status == 0
