@@ -49,7 +49,12 @@ def warn_of_unknown(loaded: Loaded, prompts: Sequence[str]) -> None:
         back = tokenizer.decode(tokenizer.encode(prompt))
         unknown |= {before for before, after in zip(prompt, back, strict=False) if before != after}
     if unknown:
-        print(say("cli.generate.unknown", characters=" ".join(sorted(unknown))), file=sys.stderr)
+        print(say("cli.generate.unknown", characters=" ".join(map(_visible, sorted(unknown)))), file=sys.stderr)
+
+
+def _visible(character: str) -> str:
+    r"""The character, or its escape (`\r`) where nothing would be seen of it."""
+    return character if character.isprintable() and not character.isspace() else repr(character)
 
 
 def _lines(path: str) -> list[str]:
