@@ -162,5 +162,5 @@ def test_a_broken_template_is_one_line(talk: Talk, templated: Path) -> None:
 
 
 def test_settings_out_of_range_are_refused_before_the_first_line(clearhead: Clearhead, trained: Path) -> None:
-    for typed in ("--top-p 2", "--temperature -1", "--logprobs -1", "--lookup --draft x", "--overflow x"):
+    for typed in ("--top-p 2", "--temperature -1", "--logprobs -1", "--lookup --draft x", "--overflow x", "--eos 9999"):
         assert clearhead("chat", trained, *typed.split()).mistake

@@ -22,7 +22,7 @@ def prompts_of(asked: Namespace, loaded: Loaded) -> list[str]:
         UserError: if there is no source to answer, or a line is empty; it is named.
     """
     if asked.prompts is not None:
-        prompts = _lines(asked.prompts)
+        prompts = _lines(asked.prompts, asked.encoding)
         if "" in prompts:
             raise UserError(say("cli.generate.empty_line", path=asked.prompts, line=prompts.index("") + 1))
     elif asked.prompt is not None:
@@ -57,12 +57,12 @@ def _visible(character: str) -> str:
     return character if character.isprintable() and not character.isspace() else repr(character)
 
 
-def _lines(path: str) -> list[str]:
+def _lines(path: str, encoding: str) -> list[str]:
     """The lines of a file, or of standard input."""
     from clearhead.text.files import raw_text, read_raw, with_line_feeds  # noqa: PLC0415
 
     piped = path == "-"
-    raw = raw_text(sys.stdin.buffer.read(), Path(path), "auto") if piped else read_raw(Path(path), "auto")
+    raw = raw_text(sys.stdin.buffer.read(), Path(path), encoding) if piped else read_raw(Path(path), encoding)
     for note in raw.notes:
         print(note, file=sys.stderr)
     lines = with_line_feeds(raw.text, lone=False)[0].split("\n")

@@ -64,10 +64,10 @@ def ids_of(loaded: Loaded, request: Request) -> tuple[list[int], tuple[int, ...]
     config = loaded.config
     vocab = config.encoder.vocab if isinstance(config, EncoderDecoderConfig) else config.vocab
     for id in ids:
-        _within(id, vocab)
+        within(id, vocab)
     # What the settings name is looked at here, before anything is written.
     for id in (*(request.eos or ()), *request.sampling.logit_bias, *(request.sampling.allowed or ())):
-        _within(id, config.vocab)
+        within(id, config.vocab)
     if isinstance(loaded.model, EncoderDecoder):
         assert isinstance(tokenizer, MarkedTokenizer), "an answer needs marks that begin and end it"
         if not ids:
@@ -94,6 +94,7 @@ def ends_of(loaded: Loaded, request: Request) -> frozenset[int]:
     return frozenset([loaded.tokenizer.end]) if isinstance(loaded.tokenizer, MarkedTokenizer) else frozenset()
 
 
-def _within(id: int, vocab: int) -> None:
+def within(id: int, vocab: int) -> None:
+    """Raise a UserError unless the vocabulary has such an id."""
     if not 0 <= index(id) < vocab:
         raise UserError(say("models.id_outside", id=id, vocab=vocab))
