@@ -87,6 +87,8 @@ proofs: .venv/.package
 
 bench: .venv/.tools
 	$(BIN)/python -m bench.decode_speed
+	$(BIN)/python -m bench.decode_cost
+	$(BIN)/python -m bench.speculation
 	$(BIN)/python -m bench.blockwise
 	$(if $(NANOGPT),$(BIN)/python -m bench.train_speed $(NANOGPT))
 	$(if $(NANOGPT)$(COURSE),$(BIN)/python -m bench.parity $(if $(NANOGPT),--nanogpt $(NANOGPT)) $(if $(COURSE),--course $(COURSE)))

@@ -122,8 +122,38 @@ def test_ctrl_c_stops_the_answer_and_not_the_session(
     assert json.loads(answers[0])["finish_reason"] == "interrupted"
 
 
+def test_ctrl_c_before_the_answer_or_after_it_does_not_end_the_session(
+    talk: Talk, trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    for place in ("clearhead.generation.chat.fitted", "clearhead.cli.chat.Tally.tell"):
+        with monkeypatch.context() as once:
+            once.setattr(place, interrupted)
+            said = talk(trained, "cat", "/settings")
+        assert said.status == 0
+        assert said.err.count("[stopped]") == 1
+        assert "temperature 0.8" in said.err
+
+
+def test_settings_can_be_typed_as_they_are_shown(talk: Talk, trained: Path) -> None:
+    shown = talk(trained, r"/settings stop \n\n").err.splitlines()[-11:]
+    assert r"  stop \n\n" in shown
+    again = talk(
+        trained, "/settings top_k 3", "/settings overflow stop", *[f"/settings {line.strip()}" for line in shown]
+    )
+    assert "clearhead:" not in again.err
+    assert again.err.splitlines()[-11:] == shown
+
+
 def test_a_broken_template_is_one_line(talk: Talk, templated: Path) -> None:
-    for broken, named in (("{% for %}", "chat_template"), ("{{ raise_exception('only users') }}", "only users")):
+    for broken, named in (
+        ("{% for %}", "chat_template"),
+        ("{{ raise_exception('only users') }}", "only users"),
+        ("{{ 1 / 0 }}", "division by zero"),
+        ("{% for i in range(10 ** 9) %}{% endfor %}", "Range too big"),
+    ):
         (templated / "chat_template.jinja").write_text(broken, encoding="utf-8")
         said = talk(templated, "cat")
         assert said.status == 0
@@ -132,5 +162,5 @@ def test_a_broken_template_is_one_line(talk: Talk, templated: Path) -> None:
 
 
 def test_settings_out_of_range_are_refused_before_the_first_line(clearhead: Clearhead, trained: Path) -> None:
-    for typed in ("--top-p 2", "--temperature -1", "--logprobs -1", "--lookup --draft x", "--overflow x"):
+    for typed in ("--top-p 2", "--temperature -1", "--logprobs -1", "--lookup --draft x", "--overflow x", "--eos 9999"):
         assert clearhead("chat", trained, *typed.split()).mistake

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,8 @@ from clearhead import Request, SamplingSettings, beam_search, generate, generate
 from clearhead.cli.sampling import stops_of
 from clearhead.cli.written import on_one_line
 from clearhead.formats.load import Loaded
+from clearhead.generation import writing
+from clearhead.generation.writing import Piece
 from tests.cli.runs import Clearhead
 
 PROMPTS = ["cat", "小猫", "a", "the cat"]
@@ -77,6 +81,25 @@ def test_prompts_from_standard_input(clearhead: Clearhead, trained: Path, monkey
     assert "-" in clearhead("generate", trained, "--prompts", "-").mistake
 
 
+def test_what_is_done_is_shown_in_order_as_soon_as_it_is(
+    clearhead: Clearhead, trained: Path, lines: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The third text ends first and the run is stopped before the second has ended."""
+    right, limits = writing.pieces, [3, 30, 1, 5]
+
+    def some(loaded: Loaded, requests: list[Request], **more: object) -> Iterator[tuple[int, Piece]]:
+        limited = [replace(each, max_tokens=limit) for each, limit in zip(requests, limits, strict=True)]
+        for number, found in enumerate(right(loaded, limited, **more)):  # type: ignore[arg-type]
+            if number == 20:
+                raise KeyboardInterrupt
+            yield found
+
+    monkeypatch.setattr(writing, "pieces", some)
+    said = clearhead("generate", trained, "--prompts", lines, "--json")
+    assert said.status == 130
+    assert [json.loads(line)["prompt"] for line in said.out.splitlines()] == PROMPTS[:1]
+
+
 def test_samples_have_seeds_one_after_another(clearhead: Clearhead, trained: Path, loaded: Loaded) -> None:
     said = clearhead("generate", trained, "-p", "cat", "--n", 3, "--seed", 5, "--max-tokens", 8)
     texts = [
@@ -89,10 +112,22 @@ def test_samples_have_seeds_one_after_another(clearhead: Clearhead, trained: Pat
 
 def test_beams(clearhead: Clearhead, trained: Path, loaded: Loaded) -> None:
     found = beam_search(loaded, "cat", beams=3, max_tokens=6)
+    assert (
+        "6 tokens of the best text" in clearhead("generate", trained, "-p", "cat", "--beams", 3, "--max-tokens", 6).err
+    )
     assert clearhead("generate", trained, "-p", "cat", "--beams", 3, "--max-tokens", 6).out == f"cat{found[0].text}\n"
     said = clearhead("generate", trained, "-p", "cat", "--beams", 3, "--n", 2, "--max-tokens", 6, "--json")
     answers = [json.loads(line) for line in said.out.splitlines()]
     assert [(each["text"], each["score"]) for each in answers] == [(each.text, each.score) for each in found[:2]]
+
+
+def test_beams_past_the_context_say_so(clearhead: Clearhead, trained: Path, loaded: Loaded) -> None:
+    context = loaded.model.context  # type: ignore[union-attr]
+    for flags, named in (("recompute", "read anew"), ("window", "the model saw the last"), ("stop", "is full")):
+        long = clearhead("generate", trained, "-p", "cat", "--beams", 2, "--max-tokens", context, "--overflow", flags)
+        assert named in long.err
+    fits = clearhead("generate", trained, "-p", "cat", "--beams", 2, "--max-tokens", context - 2, "--overflow", "stop")
+    assert fits.err.count("[") == 1
 
 
 def test_drafts_write_the_same_at_temperature_0_and_tell_how_it_went(clearhead: Clearhead, trained: Path) -> None:

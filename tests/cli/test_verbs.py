@@ -94,6 +94,7 @@ def test_generate_names_what_the_model_has_never_seen(clearhead: Clearhead, trai
     said = clearhead("generate", trained, "-p", "cat狗ß狗", "--max-tokens", 1)
     assert said.status == 0
     assert "never seen ß 狗;" in said.err
+    assert r"never seen '\x07' '\t';" in clearhead("generate", trained, "-p", "c\ta\at", "--max-tokens", 1).err
     assert "never seen" not in clearhead("generate", trained, "-p", "cat", "--max-tokens", 1).err
 
 

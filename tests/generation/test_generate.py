@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from clearhead.formats.load import Loaded
-from clearhead.generation.generate import generate, stream
+from clearhead.generation.generate import generate, generate_batch, stream
+from clearhead.generation.request import Request
 from clearhead.generation.sampling import SamplingSettings, probabilities
 from clearhead.layers import NO_STORE, Store
 from clearhead.layers.look import Look
@@ -210,6 +211,27 @@ def test_an_id_outside_the_vocabulary_is_refused(letters: Loaded, wrong: int, be
     assert letters.tokenizer.size == 14
     with pytest.raises(UserError, match=f"{wrong} .*14"):
         generate(letters, [1, wrong, *[2] * behind], max_tokens=2)
+
+
+@pytest.mark.parametrize(
+    "options", [{"prompt": [1.5]}, {"eos": [1.0]}, {"allowed": [2.5]}, {"logit_bias": {1.5: 1.0}}], ids=str
+)
+def test_an_id_that_is_no_whole_number_is_refused_not_cut_off(letters: Loaded, options: dict[str, object]) -> None:
+    with pytest.raises(TypeError, match="integer"):
+        stream(letters, **{"prompt": "a", **options})
+
+
+def test_ids_may_come_as_a_tensor(letters: Loaded) -> None:
+    drawn = generate(letters, torch.tensor([1, 2]), max_tokens=4, seed=1)
+    assert drawn.ids == generate(letters, [1, 2], max_tokens=4, seed=1).ids
+    assert generate(letters, [1, 2], max_tokens=4, seed=1, eos=torch.tensor(drawn.ids[:1])).finish_reason == "eos"
+
+
+def test_requests_may_come_one_by_one_and_are_padded_left_or_right_alone(letters: Loaded) -> None:
+    requests = [Request("a", 4), Request("ab", 3)]
+    assert generate_batch(letters, iter(requests)) == generate_batch(letters, requests)  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="padding = middle"):
+        generate_batch(letters, requests, padding="middle")  # type: ignore[arg-type]
 
 
 def test_no_tokens_are_no_text(letters: Loaded) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 from torch import Tensor
 
-from clearhead.generation.sampling import SamplingSettings, probabilities
+from clearhead.generation.sampling import STEPS, STRONGEST, SamplingSettings, probabilities
 from clearhead.messages import UserError
 from tests.oracles.compare import assert_same
 
@@ -183,11 +183,37 @@ def test_bias_and_allowed_tokens_come_first_and_are_checked() -> None:
     for wrong in (
         {"allowed": frozenset()},
         {"logit_bias": {0: math.inf}},
+        {"logit_bias": {0: 0.0, 1: math.nan}},
+        {"logit_bias": {0: 1e308}},
+        {"allowed": []},
+        {"presence_penalty": 1e308},
+        {"frequency_penalty": 1e39},
+        {"repetition_penalty": math.inf},
         {"top_p": 1.1},
         {"order": ("top_k", "top_k")},
     ):
         with pytest.raises(UserError):
             SamplingSettings(**wrong)
+
+
+def test_nothing_that_can_be_drawn_is_an_error_whatever_forbade_it() -> None:
+    with pytest.raises(UserError, match="forbidden"):
+        probabilities(torch.full((2, 3), -math.inf), SamplingSettings(temperature=0))
+    half = torch.tensor([[0.0, 1.0], [-math.inf, -math.inf]])
+    with pytest.raises(UserError, match="forbidden"):
+        probabilities(half, SamplingSettings())
+
+
+@pytest.mark.parametrize("order", [STEPS, STEPS[::-1]])
+@pytest.mark.parametrize("temperature", [0.0, 1e-300, 1.0])
+def test_the_strongest_settings_are_numbers_in_float32(order: tuple[str, ...], temperature: float) -> None:
+    """A token that has occurred 100,000 times, one that never has, and logits of 0, which a factor of infinity would make NaN."""
+    strongest = dict.fromkeys(("repetition_penalty", "presence_penalty", "frequency_penalty"), STRONGEST)
+    settings = SamplingSettings(temperature, 3, 0.5, 0.5, **strongest, logit_bias={2: STRONGEST}, order=order)
+    for counts in ([1e5, 0, 0, 0], [1e5, 1, 1, 2]):
+        chances = probabilities(torch.tensor([9.0, 0.0, -3.0, 0.0]), settings, torch.tensor(counts))
+        assert chances.isfinite().all()
+        assert chances.sum().item() == pytest.approx(1)
 
 
 def test_the_order_of_the_steps_is_the_settings_own() -> None:

@@ -44,7 +44,7 @@ def agreeing(heavy: Loaded) -> Loaded:
 @pytest.fixture
 def fives(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever it costs, five tokens are proposed at a time."""
-    monkeypatch.setattr("clearhead.generation.writing.Pace", lambda cost: Always(5))
+    monkeypatch.setattr("clearhead.generation.writing.Pace", lambda *costs: Always(5))
 
 
 # --- ends in the middle of a block that was accepted ---
@@ -102,7 +102,7 @@ def test_a_full_context_ends_it_exactly() -> None:
 
 def test_the_blocks_above_are_blocks(writer: Loaded, monkeypatch: pytest.MonkeyPatch) -> None:
     """Or they would prove nothing: most readings bring several tokens. And going on past the end would be seen."""
-    monkeypatch.setattr("clearhead.generation.writing.Pace", lambda cost: Always(5))
+    monkeypatch.setattr("clearhead.generation.writing.Pace", lambda *costs: Always(5))
     readings, read = [], loop.Group.read
     monkeypatch.setattr(loop.Group, "read", lambda self, ids=(): readings.append(len(ids)) or read(self, ids))
     drafted(writer, max_tokens=31)

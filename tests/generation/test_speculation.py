@@ -64,7 +64,7 @@ def drafts(model: Loaded) -> dict[str, Loaded | str]:
 @pytest.fixture
 def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
     """Drafts as large as the model, as if they cost little: blocks of all lengths are tried, and given up."""
-    monkeypatch.setattr("clearhead.generation.writing.Pace", lambda cost: Pace(0.1))
+    monkeypatch.setattr("clearhead.generation.writing.Pace", lambda *costs: Pace(0.1))
 
 
 @pytest.mark.usefixtures("cheap")

@@ -138,7 +138,7 @@ def test_the_length_that_the_pace_chooses(cost: float) -> None:
     reader = Reader(nearly(opinionated(two, GOOD)), "window")
     draft = lambda: ModelDraft(reader, Row(list(prompt)), Watched(cost))  # noqa: E731
     assert error(Reader(opinionated(two, GOOD), "stop"), draft, 6, prompt=prompt) < EXACT
-    assert lengths == ({0} if cost > 1 else lengths | {0, 1, 2} if cost < 0.1 else {0, 1})
+    assert lengths == {0} if cost > 1 else len(lengths) > 2
 
 
 @pytest.mark.parametrize("context", [1, 2, 3])

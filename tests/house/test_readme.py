@@ -37,6 +37,7 @@ INSTEAD = (
     (r"^(\S*[/\\])?(bin/|Scripts\\)(?=\w)", "", "the tests' environment is first on the path"),
 )
 PYTHON_INSTEAD = ((r"\bsteps=[\d_]+", f"steps={STEPS}", "a handful of steps in place of minutes"),)
+SOME_PROMPTS = "Once\n从前\nThe\n"
 SOME_PAIRS = "".join(f"word {number}\t{number} drow\n" for number in range(60))
 A_TEXT = "".join(
     f"On day {day} the cat saw {day % 7} birds. 第{day}天，小猫看见{day % 5}只鸟。\n" for day in range(200)
@@ -69,7 +70,7 @@ def prepare(command: str, folder: Path) -> None:
     """
     for name in re.findall(r"(?<![\w./\\-])[\w-]+\.txt\b", command):
         if not (folder / name).exists():
-            (folder / name).write_text(A_TEXT, encoding="utf-8")
+            (folder / name).write_text(SOME_PROMPTS if name == "prompts.txt" else A_TEXT, encoding="utf-8")
     for name in re.findall(r"[\w-]+\.tsv\b", command):
         (folder / name).write_text(SOME_PAIRS, encoding="utf-8")
     out = re.search(r"\btrain\b.*--out[ =](\S+)", command)

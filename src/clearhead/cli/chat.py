@@ -54,11 +54,14 @@ def run(arguments: Sequence[str]) -> int:
     use_threads(asked.threads)
     from clearhead.formats.load import load  # noqa: PLC0415 - torch comes after the flags are right
     from clearhead.generation.chat import template_of  # noqa: PLC0415
+    from clearhead.generation.request import within  # noqa: PLC0415
 
     loaded = load(asked.model, dtype=asked.dtype, device=asked.device)
     asked.temperature = usual_temperature(loaded) if asked.temperature is None else asked.temperature
     # What is wrong with a setting is said before the first line is typed.
     check(asked)
+    for id in asked.eos or ():
+        within(id, loaded.config.vocab)
     chat = _Chat(loaded, asked, helper_of(asked), template_of(loaded))
     chat.greet()
     chat.talk()
@@ -99,6 +102,9 @@ class _Chat:
             except UserError as error:
                 # A turn that cannot be answered is no reason to end the conversation.
                 _tell(f"clearhead: {error}")
+            except KeyboardInterrupt:
+                # Before the answer has begun, or once more while its end is being told.
+                _tell(f"\n{say('cli.chat.stopped')}")
 
     def _take(self, line: str, command: str, rest: str) -> None:
         match command:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
@@ -47,6 +49,7 @@ def options() -> ArgumentParser:
     made.add_argument(
         "--prompts", type=str, default=None, help="a file with a prompt on each line, - for standard input"
     )
+    made.add_argument("--encoding", type=str, default="auto", help="of that file; recognised if auto")
     add_ends(made, max_tokens=300)
     add_sampling(made)
     made.add_argument("--n", type=int, default=1, help="texts for each prompt, with seeds seed, seed + 1, ...")
@@ -156,10 +159,13 @@ class _Writer:
         for begin in range(0, len(requests), AT_ONCE):
             some = requests[begin : begin + AT_ONCE]
             found: list[list[Piece]] = [[] for _ in some]
+            shown = 0
             for index, piece in self._pieces(some):
                 found[index].append(piece)
-            for request, pieces in zip(some, found, strict=True):
-                self._print(request, gathered(pieces))
+                # What is done is shown at once, in the order of the requests: an interruption loses no more than it must.
+                while shown < len(some) and found[shown] and found[shown][-1].ending is not None:
+                    self._print(some[shown], gathered(found[shown]))
+                    shown += 1
 
     def _pieces(self, requests: Sequence[Request]) -> Iterator[tuple[int, Piece]]:
         from clearhead.generation.request import ids_of  # noqa: PLC0415
@@ -184,7 +190,9 @@ class _Writer:
 def _search(loaded: Loaded, asked: Namespace, prompts: Sequence[str]) -> None:
     """The most probable texts that beams find, the best first."""
     from clearhead.generation.beams import beam_search  # noqa: PLC0415
+    from clearhead.generation.request import Request, ids_of  # noqa: PLC0415
 
+    tally, tokens, began = Tally(loaded, asked.overflow), 0, time.perf_counter()
     for prompt in prompts:
         found = beam_search(
             loaded,
@@ -196,7 +204,10 @@ def _search(loaded: Loaded, asked: Namespace, prompts: Sequence[str]) -> None:
             length_penalty=asked.length_penalty,
             overflow=asked.overflow,
         )
+        tokens += len(found[0].ids)
+        read = len(ids_of(loaded, Request(prompt))[0])
         for beam in found[: asked.n]:
+            tally.take(beam.finish_reason, read + len(beam.ids))
             text = _before(loaded, prompt) + beam.text
             if asked.json:
                 told = {"model": str(loaded.source), "prompt": prompt, **asdict(beam)}
@@ -205,6 +216,9 @@ def _search(loaded: Loaded, asked: Namespace, prompts: Sequence[str]) -> None:
                 print(on_one_line(text), flush=True)
             else:
                 print(f"# logprob {beam.score:.4f}\n{text}" if asked.n > 1 else text, flush=True)
+    speed = f"{tokens / (time.perf_counter() - began):,.0f}"
+    print(say("cli.generate.searched", tokens=tokens, speed=speed, beams=asked.beams), file=sys.stderr, flush=True)
+    tally.tell_context()
 
 
 def _before(loaded: Loaded, prompt: str | Sequence[int]) -> str:

@@ -22,7 +22,7 @@ def prompts_of(asked: Namespace, loaded: Loaded) -> list[str]:
         UserError: if there is no source to answer, or a line is empty; it is named.
     """
     if asked.prompts is not None:
-        prompts = _lines(asked.prompts)
+        prompts = _lines(asked.prompts, asked.encoding)
         if "" in prompts:
             raise UserError(say("cli.generate.empty_line", path=asked.prompts, line=prompts.index("") + 1))
     elif asked.prompt is not None:
@@ -49,15 +49,20 @@ def warn_of_unknown(loaded: Loaded, prompts: Sequence[str]) -> None:
         back = tokenizer.decode(tokenizer.encode(prompt))
         unknown |= {before for before, after in zip(prompt, back, strict=False) if before != after}
     if unknown:
-        print(say("cli.generate.unknown", characters=" ".join(sorted(unknown))), file=sys.stderr)
+        print(say("cli.generate.unknown", characters=" ".join(map(_visible, sorted(unknown)))), file=sys.stderr)
 
 
-def _lines(path: str) -> list[str]:
+def _visible(character: str) -> str:
+    r"""The character, or its escape (`\r`) where nothing would be seen of it."""
+    return character if character.isprintable() and not character.isspace() else repr(character)
+
+
+def _lines(path: str, encoding: str) -> list[str]:
     """The lines of a file, or of standard input."""
     from clearhead.text.files import raw_text, read_raw, with_line_feeds  # noqa: PLC0415
 
     piped = path == "-"
-    raw = raw_text(sys.stdin.buffer.read(), Path(path), "auto") if piped else read_raw(Path(path), "auto")
+    raw = raw_text(sys.stdin.buffer.read(), Path(path), encoding) if piped else read_raw(Path(path), encoding)
     for note in raw.notes:
         print(note, file=sys.stderr)
     lines = with_line_feeds(raw.text, lone=False)[0].split("\n")

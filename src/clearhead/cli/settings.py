@@ -25,10 +25,19 @@ KINDS: dict[str, type] = {
 }
 """The settings, and what kind of value they take."""
 
+UNSET = ("top_k", "overflow")
+"""The settings that may be null: what suits the model."""
+
 
 def shown(asked: Namespace) -> str:
     """All settings, one a line, as they can be typed."""
-    return "\n".join(f"  {name} {json.dumps(asked[name], ensure_ascii=False)}" for name in KINDS)
+    return "\n".join(f"  {name} {_typed(name, asked[name])}".rstrip() for name in KINDS)
+
+
+def _typed(name: str, value: object) -> str:
+    if name == "stop" and isinstance(value, list) and len(value) < 2:
+        return "".join(value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def changed(asked: Namespace, typed: str) -> None:
@@ -52,6 +61,8 @@ def changed(asked: Namespace, typed: str) -> None:
 
 
 def _read(name: str, value: str) -> object:
+    if name in UNSET and value == "null":
+        return None
     try:
         return KINDS[name](value)
     except ValueError:

@@ -58,6 +58,16 @@ class Tally:
         lines = [self._speed(), *self._drafted(), *self._context()]
         print("\n".join(lines), file=sys.stderr, flush=True)
 
+    def take(self, reason: str, length: int) -> None:
+        """Count a text that came all at once: why it ended, and how many ids it has, prompt and all."""
+        self._reasons.add(reason)
+        self._longest = max(self._longest, length - 1)
+
+    def tell_context(self) -> None:
+        """Say on standard error what happened at the end of the context, if anything did."""
+        for line in self._context():
+            print(line, file=sys.stderr, flush=True)
+
     def _count(self, speculation: Speculation | None) -> None:
         if speculation is None:
             return

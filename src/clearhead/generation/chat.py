@@ -16,6 +16,9 @@ from clearhead.messages import UserError, say
 from clearhead.models.encoder_decoder import EncoderDecoder
 from clearhead.text import MarkedTokenizer, Tokenizer
 
+MISTAKES = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What the expressions of a template raise beside Jinja's own errors, as Python does."""
+
 
 @dataclass(frozen=True)
 class Turn:
@@ -65,7 +68,7 @@ class ChatTemplate:
             return environment.from_string(self.source).render(
                 messages=messages, add_generation_prompt=True, bos_token=self.bos_token, eos_token=self.eos_token
             )
-        except (TemplateError, TypeError) as error:
+        except (TemplateError, *MISTAKES) as error:
             raise UserError(say("generation.chat_template", reason=error)) from None
 
 

@@ -157,6 +157,8 @@ def generate_batch(
     Raises:
         UserError: as `generate`.
     """
+    # Gone through more than once.
+    requests = list(requests)
     if not requests:
         return []
     found: list[list[Piece]] = [[] for _ in requests]

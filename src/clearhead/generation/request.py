@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from operator import index
 
 from clearhead.formats.load import Loaded
 from clearhead.generation.sampling import SamplingSettings
@@ -55,16 +56,18 @@ def ids_of(loaded: Loaded, request: Request) -> tuple[list[int], tuple[int, ...]
 
     Raises:
         UserError: if the prompt is empty and nothing can stand for it, a source is too long, or an id is outside the vocabulary.
+        TypeError: if an id is no whole number.
     """
     tokenizer, prompt = loaded.tokenizer, request.prompt
-    ids = tokenizer.encode(prompt) if isinstance(prompt, str) else list(prompt)
+    # What is no whole number is refused: a tensor would cut it off without a word.
+    ids = tokenizer.encode(prompt) if isinstance(prompt, str) else [index(id) for id in prompt]
     config = loaded.config
     vocab = config.encoder.vocab if isinstance(config, EncoderDecoderConfig) else config.vocab
     for id in ids:
-        _within(id, vocab)
+        within(id, vocab)
     # What the settings name is looked at here, before anything is written.
     for id in (*(request.eos or ()), *request.sampling.logit_bias, *(request.sampling.allowed or ())):
-        _within(id, config.vocab)
+        within(id, config.vocab)
     if isinstance(loaded.model, EncoderDecoder):
         assert isinstance(tokenizer, MarkedTokenizer), "an answer needs marks that begin and end it"
         if not ids:
@@ -81,12 +84,17 @@ def ids_of(loaded: Loaded, request: Request) -> tuple[list[int], tuple[int, ...]
 
 
 def ends_of(loaded: Loaded, request: Request) -> frozenset[int]:
-    """The ids that end the text."""
+    """The ids that end the text.
+
+    Raises:
+        TypeError: if one is no whole number.
+    """
     if request.eos is not None:
-        return frozenset(request.eos)
+        return frozenset(index(id) for id in request.eos)
     return frozenset([loaded.tokenizer.end]) if isinstance(loaded.tokenizer, MarkedTokenizer) else frozenset()
 
 
-def _within(id: int, vocab: int) -> None:
-    if not 0 <= id < vocab:
+def within(id: int, vocab: int) -> None:
+    """Raise a UserError unless the vocabulary has such an id."""
+    if not 0 <= index(id) < vocab:
         raise UserError(say("models.id_outside", id=id, vocab=vocab))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -16,13 +15,15 @@ from clearhead.ops.softmax import at_least_float32, softmax
 STEPS = ("penalties", "temperature", "top_k", "top_p", "min_p")
 """The steps of `probabilities`, in the order in which they are taken unless the settings say otherwise."""
 
-LARGEST = sys.float_info.max
+STRONGEST = 1e6
+"""The largest penalty and bias: far beyond any logit, and far from where float32, counts and all, ends."""
+
 RANGES = (
     ("top_p", 0, 1, "0 ≤ p ≤ 1"),
     ("min_p", 0, 1, "0 ≤ p ≤ 1"),
-    ("repetition_penalty", 1, LARGEST, "≥ 1"),
-    ("presence_penalty", 0, LARGEST, "≥ 0"),
-    ("frequency_penalty", 0, LARGEST, "≥ 0"),
+    ("repetition_penalty", 1, STRONGEST, f"≥ 1, ≤ {STRONGEST:,.0f}"),
+    ("presence_penalty", 0, STRONGEST, f"≥ 0, ≤ {STRONGEST:,.0f}"),
+    ("frequency_penalty", 0, STRONGEST, f"≥ 0, ≤ {STRONGEST:,.0f}"),
 )
 """Setting, smallest and largest value, and the range in words."""
 
@@ -36,10 +37,10 @@ class SamplingSettings:
         top_k: only the k best tokens can be drawn; None or 0 allows the whole vocabulary.
         top_p: only the smallest set of best tokens that reaches this probability; 0 is the best token alone.
         min_p: only tokens at least so many times as probable as the best one.
-        repetition_penalty: what a token that has occurred is divided by (or multiplied, if below 0); at least 1.
-        presence_penalty: what is taken off a token that has occurred; at least 0.
-        frequency_penalty: what is taken off for each time that it has occurred; at least 0.
-        logit_bias: token id -> what is added to its logit, before anything else; -inf forbids it.
+        repetition_penalty: what a token that has occurred is divided by (or multiplied, if below 0); 1 to `STRONGEST`.
+        presence_penalty: what is taken off a token that has occurred; 0 to `STRONGEST`.
+        frequency_penalty: what is taken off for each time that it has occurred; 0 to `STRONGEST`.
+        logit_bias: token id -> what is added to its logit, before anything else, `STRONGEST` at most; -inf forbids it.
         allowed: the ids that can be drawn; all if None.
         order: the steps in the order in which they are taken, each once; those left out are not taken.
 
@@ -69,9 +70,10 @@ class SamplingSettings:
                 raise UserError(say("generation.setting", name=name, value=value, wanted=wanted))
         if not set(self.order) <= set(STEPS) or len(set(self.order)) < len(self.order):
             raise UserError(say("generation.order", value=", ".join(self.order), known=", ".join(STEPS)))
-        if not max(self.logit_bias.values(), default=0.0) < float("inf"):
-            raise UserError(say("generation.setting", name="logit_bias", value=dict(self.logit_bias), wanted="< inf"))
-        if self.allowed == frozenset():
+        wild = {id: amount for id, amount in self.logit_bias.items() if not amount <= STRONGEST}
+        if wild:
+            raise UserError(say("generation.setting", name="logit_bias", value=wild, wanted=f"≤ {STRONGEST:,.0f}"))
+        if self.allowed is not None and not self.allowed:
             raise UserError(say("generation.nothing_allowed"))
 
     @property
@@ -106,6 +108,8 @@ def probabilities(logits: Tensor, settings: SamplingSettings, counts: Tensor | N
         raise ValueError("penalties need to know what has occurred: give counts")
     if settings.logit_bias or settings.allowed is not None:
         logits = _limited(logits, settings)
+    if bool((logits.amax(-1) == -torch.inf).any()):
+        raise UserError(say("generation.nothing_allowed"))
     for step in settings.order:
         logits = _taken(step, logits, settings, counts)
     return softmax(logits)
@@ -121,8 +125,6 @@ def _limited(logits: Tensor, settings: SamplingSettings) -> Tensor:
         logits = filters.biased(logits, settings.logit_bias)
     if settings.allowed is not None:
         logits = filters.only(logits, settings.allowed)
-    if bool((logits == -torch.inf).all(-1).any()):
-        raise UserError(say("generation.nothing_allowed"))
     return logits
 
 

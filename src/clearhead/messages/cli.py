@@ -135,13 +135,17 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "[{tokens} tokens, {speed} tokens/s; the first after {first} s]",
         "[{tokens} 个 token，{speed} token/秒；第一个用了 {first} 秒]",
     ),
+    "cli.generate.searched": (
+        "[{tokens} tokens of the best text, {speed} tokens/s by {beams} beams]",
+        "[最佳文本 {tokens} 个 token，{beams} 个束，{speed} token/秒]",
+    ),
     "cli.generate.accepted": (
         "[{accepted} of {proposed} proposed tokens accepted ({share}); {times} times as fast as without]",
         "[提议 {proposed} 个 token，接受 {accepted} 个（{share}）；速度为不提议时的 {times} 倍]",
     ),
     "cli.generate.not_paying": (
-        "[proposing tokens does not pay here and was left off]",
-        "[在这里提议 token 得不偿失，已停用]",
+        "[no tokens were proposed: nothing was there to propose, or it would not have paid]",
+        "[没有提议 token：没有可提议的，或得不偿失]",
     ),
     "cli.generate.context_full": (
         "[the text ends where the context of {context} tokens is full; --overflow window or recompute goes on]",
