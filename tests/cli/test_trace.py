@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file
 
 from clearhead import load
-from clearhead.tracing import trace
+from clearhead.tracing import effect_of_weight, trace
 from clearhead.tracing.pictures import SHADES, heat_svg, heat_text
 from tests.cli.runs import Clearhead
 
@@ -60,6 +60,13 @@ def test_a_head_is_shown_with_its_weights_and_the_warning(clearhead: Clearhead, 
     assert answer["differences"]["blocks.0.attention.weights"] < 1e-5
 
 
+def test_beside_a_weight_stands_what_the_answer_is_without_it(clearhead: Clearhead, trained: Path) -> None:
+    said = clearhead("trace", trained, "-p", "the cat", "--head", "0.1", "--weight", -1, 2)
+    found = effect_of_weight(load(trained), "the cat", 0, 1, -1, 2)
+    assert said.out.endswith(f"{found}\n")
+    assert "query 6" in str(found)
+
+
 def test_only_the_asked_query_is_shown(clearhead: Clearhead, trained: Path) -> None:
     answer = json.loads(clearhead("trace", trained, "-p", "cat", "--head", "0.1", "--positions", 1, "--json").out)
     assert (answer["queries"], answer["keys"]) == (["a"], ["c", "a", "t"])
@@ -76,6 +83,10 @@ def test_only_the_asked_query_is_shown(clearhead: Clearhead, trained: Path) -> N
         ("-p a --kind encoder --head 0.0", "attention"),
         ("-p a --names nothing_like_it", "nothing_like_it"),
         ("-p a --svg x.svg", "--head"),
+        ("-p a --weight 0 0", "--head"),
+        ("-p a --kind encoder", "--head"),
+        ("-p a --head 0.0 --weight 0 9", "9"),
+        ("-p a --head 0.0 --weight 0", "--weight"),
         ("-p a --positions 4", "position 4"),
         ("-p a --head 0.0 --svg nowhere/x.svg", "nowhere"),
         ("-p aaaaaaaaaaaaaaaaaaaa", "12"),

@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, cast
 
 from jsonargparse import ArgumentParser, Namespace
 
@@ -34,6 +34,9 @@ def options() -> ArgumentParser:
     made.add_argument("--names", type=str, nargs="+", default=["*"], help="patterns of names; * stands for anything")
     made.add_argument("--head", type=str, default=None, help="show one head: BLOCK.HEAD, such as 3.2")
     made.add_argument("--kind", type=str, default=None, help="of the head: attention, cross_attention or encoder")
+    made.add_argument(
+        "--weight", type=int, nargs=2, default=None, help="beside --head: the answer without this weight, QUERY KEY"
+    )
     made.add_argument("--positions", type=int, nargs="+", default=None, help="queries to keep; negative from the end")
     made.add_argument("--svg", type=str, default=None, help="write the head as SVG to this file")
     made.add_argument("--png", type=str, default=None, help="write the head as PNG to this file")
@@ -48,8 +51,9 @@ def run(arguments: Sequence[str]) -> int:
     asked = parse(options(), arguments)
     if asked.prompt is None:
         raise UserError(say("cli.trace.no_prompt"))
-    if asked.head is None and (asked.svg or asked.png):
-        raise UserError(say("cli.generate.needs", flag="--svg" if asked.svg else "--png", other="--head"))
+    alone = [flag for flag in ("svg", "png", "weight", "kind") if asked[flag] is not None]
+    if asked.head is None and alone:
+        raise UserError(say("cli.generate.needs", flag=f"--{alone[0]}", other="--head"))
     use_threads(asked.threads)
     from clearhead.formats.load import load  # noqa: PLC0415 - torch comes after the flags are right
 
@@ -88,14 +92,16 @@ def _head(loaded: Loaded, asked: Namespace) -> None:
     made = _traced(loaded, asked, [name], heads={block: [head]}, count=_heads(loaded, name))
     (weights,) = made.values()
     queries, keys = _labels(made, name)
+    # Before anything is printed or written: a place that is not there is a mistake.
+    beside = f"[{say('tracing.not_a_cause')}]" if asked.weight is None else _effect(loaded, asked, block, head)
     title = f"{name.removesuffix('.weights')}, {say('cli.trace.head', head=head)}"
     if asked.svg or asked.png:
         _pictures(asked, weights[0, 0], queries, keys, title)
     if asked.save:
         _write(asked.save, made.save)
     if asked.json:
-        told = {**described(made), "queries": queries, "keys": keys, "weights": weights[0, 0].tolist()}
-        print(json.dumps({"model": str(loaded.source), **told}, ensure_ascii=False))
+        numbers = {**described(made), "queries": queries, "keys": keys, "weights": weights[0, 0].tolist()}
+        print(json.dumps({"model": str(loaded.source), **numbers}, ensure_ascii=False))
         return
     from clearhead.tracing.pictures import heat_text  # noqa: PLC0415
 
@@ -105,7 +111,21 @@ def _head(loaded: Loaded, asked: Namespace) -> None:
         print(say("cli.trace.part", shown=WIDEST))
     if made.differences:
         print(say("cli.trace.again", difference=f"{max(made.differences.values()):.1e}"))
-    print(say("cli.trace.not_a_cause"))
+    print(beside)
+
+
+def _effect(loaded: Loaded, asked: Namespace, block: int, head: int) -> str:
+    """What the answer would be without one weight, and without its head."""
+    from clearhead.tracing.effect import effect_of_weight  # noqa: PLC0415
+
+    query, key = asked.weight
+    # `_name` has refused every other.
+    of = cast("Literal['attention', 'cross_attention', 'encoder']", _kind(loaded, asked.kind))
+    try:
+        found = effect_of_weight(loaded, asked.prompt, block, head, query, key, of=of, target=asked.target)
+    except IndexError as error:
+        raise UserError(say("cli.trace.no_position", reason=error)) from None
+    return f"\n{found}"
 
 
 def _traced(
@@ -138,10 +158,15 @@ def _name(loaded: Loaded, kind: str | None, block: int) -> str:
             "cross_attention": f"decoder.blocks.{block}.cross_attention.weights",
             "encoder": f"encoder.blocks.{block}.attention.weights",
         }
-    kind = kind or ("cross_attention" if answers(loaded) else "attention")
+    kind = _kind(loaded, kind)
     if kind not in names:
         raise UserError(say("cli.trace.kind", value=kind, known=", ".join(names)))
     return names[kind]
+
+
+def _kind(loaded: Loaded, kind: str | None) -> str:
+    """Which attention is meant where none is named."""
+    return kind or ("cross_attention" if answers(loaded) else "attention")
 
 
 def _heads(loaded: Loaded, name: str) -> int:

@@ -204,16 +204,21 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "[快速内核不保留权重；这里由实际运行的 q、k 重新算出，混合结果与实际相差至多 {difference}]",
     ),
     "cli.trace.head": ("head {head}", "第 {head} 头"),
-    "cli.trace.part": ("[the last {shown} tokens are shown; --svg shows all]", "[只显示最后 {shown} 个 token；--svg 显示全部]"),
-    "cli.trace.not_a_cause": (
-        "[a weight says where a head reads, not what the answer depends on]",
-        "[权重说明一个头读了哪里，并不说明答案取决于什么]",
+    "cli.trace.part": (
+        "[the last {shown} tokens are shown; --svg shows all]",
+        "[只显示最后 {shown} 个 token；--svg 显示全部]",
     ),
-    "cli.trace.bad_head": ("{value} is no head; write BLOCK.HEAD, such as 3.2", "{value} 不是一个头；请写成 块.头，如 3.2"),
+    "cli.trace.bad_head": (
+        "{value} is no head; write BLOCK.HEAD, such as 3.2",
+        "{value} 不是一个头；请写成 块.头，如 3.2",
+    ),
     "cli.trace.no_head": ("there is no head {head}; the last is {last}", "没有第 {head} 头；最后一个是 {last}"),
     "cli.trace.no_block": ("there is no {name}; the last block is {last}", "没有 {name}；最后一个块是 {last}"),
     "cli.trace.kind": ("this model has no {value} to show; it has {known}", "该模型没有 {value}；可选 {known}"),
-    "cli.trace.no_position": ("{reason}; count from 0, or from the end with -1", "{reason}；从 0 数起，或用 -1 从末尾数起"),
+    "cli.trace.no_position": (
+        "{reason}; count from 0, or from the end with -1",
+        "{reason}；从 0 数起，或用 -1 从末尾数起",
+    ),
     "cli.trace.no_font": (
         "[no font of this machine has all these signs, some labels are boxes; an SVG has them: --svg]",
         "[本机没有含全部字符的字体，部分标签显示为方框；SVG 不受影响：--svg]",
