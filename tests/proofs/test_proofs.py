@@ -9,9 +9,11 @@ from xml.etree import ElementTree
 import pytest
 import torch
 
+from clearhead import DecoderConfig, EncoderConfig, build
+from clearhead.models.choices import ALiBi, Learned, NoPositions
 from clearhead.ops.loss import IGNORED
 from proofs import __main__ as command
-from proofs import copying, induction, scale
+from proofs import copying, induction, order, scale
 from proofs.claims import Picture, Report, Table, Words, at_least, at_most
 from proofs.pages import PAGES, write
 from proofs.pictures import curves, heat_maps
@@ -19,6 +21,7 @@ from proofs.repeats import Repeats
 from tests.house.source import ROOT
 
 MOST_BYTES = 60_000
+SIZES = {"vocab": order.VOCAB, "layers": 2, "heads": 4, "width": 32, "context": 12}
 
 
 def report(measured: float) -> Report:
@@ -164,3 +167,41 @@ def test_an_ablation_that_does_nothing_is_found(monkeypatch: pytest.MonkeyPatch)
 
 def test_copying_is_not_claimed_before_it_is_learnt() -> None:
     assert [claim.right for claim in copying.prove(steps=3).claims] == [False] * 4
+
+
+# --- order ---
+
+
+def test_without_positions_and_mask_order_is_invisible() -> None:
+    assert order.unmoved(EncoderConfig(**SIZES, positions=NoPositions()), 0) <= 1e-12
+
+
+@pytest.mark.parametrize(
+    "seeing",
+    [
+        EncoderConfig(**SIZES, positions=Learned()),
+        EncoderConfig(**SIZES, positions=ALiBi()),
+        DecoderConfig(**SIZES, positions=NoPositions()),
+    ],
+    ids=["learned", "ALiBi", "causal"],
+)
+def test_whatever_sees_order_is_found(seeing: DecoderConfig | EncoderConfig) -> None:
+    """Planted: positions, or a mask."""
+    assert order.unmoved(seeing, 0) > 1e-4
+
+
+def test_who_cannot_see_order_is_right_once_in_eight() -> None:
+    shares = []
+    for positions in (NoPositions(), Learned()):
+        model = build(EncoderConfig(**SIZES, positions=positions), seed=0).double()
+        for parameter in model.parameters():  # far from fresh weights, with which all places look alike
+            parameter.data.mul_(10)
+        shares.append(order.right_at(model, 3, rows=20, seed=0))
+    assert shares[0] == 1 / order.PLACES
+    assert shares[1] != 1 / order.PLACES
+
+
+def test_the_answer_is_the_token_at_the_place_asked() -> None:
+    batch = order.Questions(50, 0)(0)
+    for ids, targets in zip(batch.inputs.tolist(), batch.targets.tolist(), strict=True):
+        assert targets == [IGNORED] * order.PLACES + [ids[ids[-1] - order.TOKENS]]
