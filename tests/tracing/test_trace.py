@@ -175,7 +175,7 @@ def test_patching_everything_of_another_run_gives_its_logits() -> None:
 
 def test_an_edit_of_another_shape_is_refused() -> None:
     with pytest.raises(UserError, match=r"blocks\.0\.middle"):
-        changed(model_of("learned"), Edit("blocks.0.middle", lambda name, part: part[:, :1]))
+        changed(model_of("learned"), Edit("blocks.0.middle", lambda name, part: part[:, :2]))
 
 
 # --- what a trace knows

@@ -59,8 +59,8 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "上下文长度 {context} 太短，无法重复一段序列；至少需要 {least} 个位置，或请给一段文本",
     ),
     "tracing.edit_shape": (
-        "the edit of {name} gave {found} in place of {wanted}; it must give the same shape",
-        "对 {name} 的修改给出 {found}，应为 {wanted}；形状必须相同",
+        "the edit of {name} gave {found} in place of {wanted}; give the same shape, or one that broadcasts to it",
+        "对 {name} 的修改给出 {found}，应为 {wanted}；请给相同的形状，或能广播到它的形状",
     ),
     "tracing.loss_not_scalar": (
         "a gradient is that of one number, and the loss has the shape {shape}; sum it, or take its mean",

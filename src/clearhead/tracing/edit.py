@@ -28,7 +28,7 @@ def mean(name: str, part: Tensor) -> Tensor:
 
     Axes are those of the table of names: the first is the batch, the last but one the positions.
     """
-    return part.mean(dim=(0, -2), keepdim=True).expand_as(part)
+    return part.mean(dim=(0, -2), keepdim=True)
 
 
 def noise(std: float, seed: int = 0) -> Change:
@@ -49,12 +49,12 @@ def noise(std: float, seed: int = 0) -> Change:
 
 def replace(tensor: Tensor) -> Change:
     """This tensor, whatever was there."""
-    return lambda name, part: tensor.to(part).expand_as(part)
+    return lambda name, part: tensor.to(part)
 
 
 def patch(tensors: Mapping[str, Tensor]) -> Change:
     """The tensor of the same name in another trace; recorded with the same heads and positions."""
-    return lambda name, part: tensors[name].to(part).expand_as(part)
+    return lambda name, part: tensors[name].to(part)
 
 
 @dataclass(frozen=True)
@@ -98,44 +98,59 @@ class Editor:
 
     def __call__(self, name: str, tensor: Tensor) -> Tensor:
         """The tensor with all edits of this name applied."""
-        for number, (selection, change) in enumerate(self._edits):
-            if selection.wants(name):
-                tensor = self._changed(name, tensor, selection.index(name, tensor), change)
-                self.applied[number] += 1
-        return tensor
+        for number, (selection, _) in enumerate(self._edits):
+            self.applied[number] += selection.wants(name)
+        return self._edited(name, tensor)
 
     def within(self, scope: str) -> Tap:
         """The same edits, for names that begin with `scope` and a dot."""
         return Scoped(self, f"{scope}.")
 
     def attended(self, name: str, ran: Ran) -> Ran:
-        """What is mixed by edited weights, for the heads and queries of the edits; the rest as it ran."""
+        """What is mixed by edited weights, for the heads and queries of the edits; the rest as it ran, or as taps before edited it."""
         of_scores, every = f"{name.removesuffix('weights')}scores", range(ran.mixed.shape[-3])
         wanted = [each for each, _ in self._edits if each.wants(of_scores) or each.wants(name)]
         if not wanted:
             return ran
-        heads = sorted({head for each in wanted for head in _or(each.heads_of(name), every)})
+        before, earlier = ((), ()) if ran.edited is None else (ran.edited.heads, ran.edited.again)
+        heads = sorted({head for each in wanted for head in _or(each.heads_of(name, len(every)), every)}.union(before))
         scores = self(of_scores, _spread(scores_of(ran, heads), heads, len(every)))[..., heads, :, :]
-        weights = self(name, _spread(weights_of(ran, scores, heads), heads, len(every)))[..., heads, :, :]
+        whole = _spread(weights_of(ran._replace(edited=None), scores, heads), heads, len(every))
+        for edited in earlier:
+            whole = edited(name, whole)
+        weights = self(name, whole)[..., heads, :, :]
         again, changed = mixed_by(ran, weights, heads), ran.mixed
         for each in wanted:
-            own, queries = _or(each.heads_of(name), every), each.places(changed.shape[-2])
+            own, queries = _or(each.heads_of(name, len(every)), every), each.places(changed.shape[-2])
             part = again[crossed(again, [heads.index(head) for head in own], queries)]
             changed = changed.index_put(crossed(changed, own, queries), part)
-        return ran._replace(mixed=changed, edited=Edited(tuple(heads), scores, weights))
+        return ran._replace(mixed=changed, edited=Edited(tuple(heads), scores, weights, (*earlier, self._edited)))
 
     def unused(self) -> list[int]:
         """Which edits have never been applied, by their number."""
         return [number for number, count in enumerate(self.applied) if not count]
 
+    def _edited(self, name: str, tensor: Tensor) -> Tensor:
+        """As `__call__`, uncounted."""
+        for selection, change in self._edits:
+            if selection.wants(name):
+                tensor = self._changed(name, tensor, selection.index(name, tensor), change)
+        return tensor
+
     def _changed(self, name: str, tensor: Tensor, index: tuple[Tensor | slice, ...], change: Change) -> Tensor:
         part = tensor[index]
         new = change(name, part)
-        if new.shape != part.shape:
+        if not _fits(new.shape, part.shape):
             raise UserError(say("tracing.edit_shape", name=name, found=tuple(new.shape), wanted=tuple(part.shape)))
         edited = tensor.clone()
         edited[index] = new
         return edited
+
+
+def _fits(given: torch.Size, wanted: torch.Size) -> bool:
+    """Whether the one shape broadcasts to the other."""
+    ends = zip(reversed(given), reversed(wanted), strict=False)
+    return len(given) <= len(wanted) and all(ours in {1, theirs} for ours, theirs in ends)
 
 
 def _or(chosen: list[int] | None, every: Sequence[int]) -> list[int]:

@@ -63,7 +63,8 @@ class Recorder:
         of_scores = f"{name.removesuffix('weights')}scores"
         if not (self.selection.wants(name) or self.selection.wants(of_scores)):
             return ran
-        mixed, chosen = ran.mixed, self.selection.heads_of(name)
+        mixed = ran.mixed
+        chosen = self.selection.heads_of(name, mixed.shape[-3])
         heads = list(range(mixed.shape[-3])) if chosen is None else chosen
         queries = self.selection.places(mixed.shape[-2])
         scores = scores_of(ran, heads, queries)
@@ -73,7 +74,7 @@ class Recorder:
                 self._keep(each, tensor)
         again = mixed_by(ran, weights, heads)
         index = crossed(mixed, heads, queries)
-        if not ran.dropout:
+        if not ran.dropout and again.numel():
             self.differences[name] = (again - mixed[index]).detach().abs().amax()
         return ran if self.detach else ran._replace(mixed=mixed.index_put(index, again))
 
@@ -87,6 +88,10 @@ class Recorder:
 
 def crossed(mixed: Tensor, heads: Sequence[int], queries: Sequence[int] | None) -> tuple[Tensor, ...]:
     """The index of these heads and queries in (B,H,T,·): all rows, each head with each query."""
-    places = range(mixed.shape[-2]) if queries is None else queries
+    places = list(range(mixed.shape[-2]) if queries is None else queries)
     rows = torch.arange(mixed.shape[0], device=mixed.device)[:, None, None]
-    return rows, torch.tensor(heads, device=mixed.device)[:, None], torch.tensor(list(places), device=mixed.device)
+    return (
+        rows,
+        torch.tensor(heads, device=mixed.device)[:, None],
+        torch.tensor(places, dtype=torch.long, device=mixed.device),
+    )

@@ -23,7 +23,7 @@ class Selection:
 
     Args:
         names: patterns of `fnmatch`, where `*` stands for anything, dots included; TransformerLens' names are understood.
-        heads: along the axis H. Keys and values of grouped heads (axis K) are taken whole.
+        heads: along the axis H; negative ones count from the end. Keys and values of grouped heads (axis K) are taken whole.
         positions: along the query axis T, or M of a source; negative ones count from the end. All if None.
     """
 
@@ -40,14 +40,28 @@ class Selection:
     def wants(self, name: str) -> bool:
         """Whether the name is asked for, and some head of it."""
         asked = any(pattern.match(name) for pattern in self._patterns)
-        return asked and not ("H" in _axes(name) and self.heads_of(name) == [])
+        heads = self._asked(name) if "H" in _axes(name) else None
+        return asked and (heads is None or len(heads) > 0)
 
-    def heads_of(self, name: str) -> list[int] | None:
-        """The heads of this name; None for all."""
-        if self.heads is None or not isinstance(self.heads, Mapping):
-            return None if self.heads is None else list(self.heads)
+    def heads_of(self, name: str, count: int) -> list[int] | None:
+        """The heads of this name, counted from the start; None for all.
+
+        Args:
+            name: of the tensor.
+            count: how many heads it has.
+
+        Raises:
+            IndexError: if one is none of them.
+        """
+        asked = self._asked(name)
+        return None if asked is None else _inside(asked, count, "head", "heads")
+
+    def _asked(self, name: str) -> Sequence[int] | None:
+        """The heads of this name as they were given; None for all."""
+        if not isinstance(self.heads, Mapping):
+            return self.heads
         found = re.search(r"blocks\.(\d+)\.", name)
-        return list(self.heads.get(int(found[1]), ())) if found else None
+        return self.heads.get(int(found[1]), ()) if found else None
 
     def places(self, length: int) -> list[int] | None:
         """The positions, counted from the start; None for all.
@@ -55,11 +69,7 @@ class Selection:
         Raises:
             IndexError: if one is outside a text of this length.
         """
-        if self.positions is None:
-            return None
-        if wrong := [place for place in self.positions if not -length <= place < length]:
-            raise IndexError(f"position {wrong[0]} is outside {length} tokens")
-        return [place % length for place in self.positions]
+        return None if self.positions is None else _inside(self.positions, length, "position", "tokens")
 
     def index(self, name: str, tensor: Tensor) -> tuple[Tensor | slice, ...]:
         """What `tensor[index]` must be asked for to get the part: an index for each axis."""
@@ -67,7 +77,7 @@ class Selection:
         chosen: list[Tensor | slice] = [slice(None)] * tensor.dim()
         # Axes in front that only some forwards have (positions of ragged rows) shift the others.
         first = tensor.dim() - len(axes)
-        asked = {axis: self.heads_of(name) for axis in axes if axis == "H"}
+        asked = {axis: self.heads_of(name, tensor.shape[first + axes.index(axis)]) for axis in axes if axis == "H"}
         # Weights have two axes of positions; a query is what is asked for.
         query = next((axis for axis in axes if axis in ("T", "M")), None)
         if query is not None:
@@ -76,8 +86,15 @@ class Selection:
         for number, (axis, places) in enumerate(sorted(listed)):
             # Each list along an axis of its own, so that heads and positions are crossed, not paired.
             shape = [-1] + [1] * (len(listed) - 1 - number)
-            chosen[axis] = torch.tensor(places, device=tensor.device).reshape(shape)
+            chosen[axis] = torch.tensor(places, dtype=torch.long, device=tensor.device).reshape(shape)
         return tuple(chosen)
+
+
+def _inside(asked: Sequence[int], count: int, one: str, many: str) -> list[int]:
+    """What was asked, counted from the start."""
+    if wrong := [each for each in asked if not -count <= each < count]:
+        raise IndexError(f"{one} {wrong[0]} is outside {count} {many}")
+    return [each % count for each in asked]
 
 
 def _axes(name: str) -> tuple[str, ...]:
