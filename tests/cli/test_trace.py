@@ -84,6 +84,8 @@ def test_only_the_asked_query_is_shown(clearhead: Clearhead, trained: Path) -> N
         ("-p a --names nothing_like_it", "nothing_like_it"),
         ("-p a --svg x.svg", "--head"),
         ("-p a --weight 0 0", "--head"),
+        ("-p a --head 0.0 --names norm", "--names"),
+        ("-p a --target b", "target"),
         ("-p a --kind encoder", "--head"),
         ("-p a --head 0.0 --weight 0 9", "9"),
         ("-p a --head 0.0 --weight 0", "--weight"),
@@ -94,6 +96,23 @@ def test_only_the_asked_query_is_shown(clearhead: Clearhead, trained: Path) -> N
 )
 def test_a_mistake_is_one_line(clearhead: Clearhead, trained: Path, typed: str, named: str) -> None:
     assert named in clearhead("trace", trained, *typed.split()).mistake
+
+
+def test_everything_is_saved(clearhead: Clearhead, trained: Path, tmp_path: Path) -> None:
+    assert clearhead("trace", trained, "-p", "the cat", "--save", tmp_path / "all.safetensors").status == 0
+    saved, whole = load_file(tmp_path / "all.safetensors"), trace(load(trained), "the cat")
+    assert saved.keys() == whole.keys()
+    assert all(torch.equal(saved[name], tensor) for name, tensor in whole.items())
+
+
+def test_a_query_of_the_source_is_labelled_by_its_token(clearhead: Clearhead, tmp_path: Path) -> None:
+    pairs, out = tmp_path / "pairs.tsv", tmp_path / "run"
+    pairs.write_text("".join(f"word {n}\t{n} 词\n" for n in range(40)), encoding="utf-8")
+    sizes = ("--model.layers", 1, "--model.width", 8, "--model.heads", 2, "--batch", 4)
+    clearhead("train", pairs, "--model", "EncoderDecoder", "--out", out, *sizes, "--steps", 2)
+    asked = ("trace", out, "-p", "word", "--target", "1", "--head", "0.1", "--positions", -1, "--json")
+    for kind, query in (("encoder", "<end>"), ("cross_attention", "1"), ("attention", "1")):
+        assert json.loads(clearhead(*asked, "--kind", kind).out)["queries"] == [query]
 
 
 def test_shades_tell_weights_apart_and_columns_stay_in_line() -> None:

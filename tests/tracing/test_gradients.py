@@ -112,7 +112,7 @@ def test_some_heads_and_positions_are_the_part_of_the_whole(variant: str) -> Non
     model = model_of(variant)
     whole = gradients_of(model, IDS, loss)
     part = gradients_of(model, IDS, loss, heads={1: [3, 1]}, positions=[-1, 2])
-    assert part.positions == [6, 2]
+    assert part.places("logits") == [6, 2]
     assert "blocks.1.attention.weights" in part
     for name, gradient in part.items():
         axes, wanted = axes_of(name), whole[name]

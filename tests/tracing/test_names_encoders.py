@@ -11,7 +11,7 @@ from clearhead.models import choices as kinds
 from clearhead.models.build import build
 from clearhead.models.choices import EncoderHead, Features, MaskedToken, Mean, Pooled
 from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
-from clearhead.tracing import NAMES, Recorder, axes_of
+from clearhead.tracing import NAMES, Recorder, attention_distance, axes_of, trace
 from clearhead.tracing import names as names_module
 from tests.tracing.test_names import check_axes
 
@@ -216,3 +216,18 @@ def test_an_encoder_whose_axes_are_not_the_source_is_found() -> None:
     }
     with pytest.raises(AssertionError):
         check_axes(tensors, SIZES)
+
+
+def test_positions_are_those_of_the_text_that_a_tensor_is_about() -> None:
+    config = EncoderDecoderConfig(vocab=11, layers=1, heads=2, width=8, context=9)
+    model = build(config, seed=0)
+    names = ["encoder.blocks.0.attention.weights", "decoder.blocks.0.cross_attention.weights"]
+    source, target = [1, 2, 3, 4, 5], [6, 7]
+    made = trace(model, source, target=target, names=names, positions=[-1])
+    assert [made.places(name) for name in names] == [[4], [1]]
+    # A place of the source that the target does not have.
+    far = trace(model, source, target=target, names=names[0], positions=[3, -1])
+    assert far.places(names[0]) == [3, 4]
+    assert trace(model, source, target=target, names=names[1]).places(names[1]) == [0, 1]
+    distances = attention_distance(trace(model, source, target=target, names=names[0]))[names[0]]
+    assert attention_distance(far)[names[0]].equal(distances[..., [3, 4]])

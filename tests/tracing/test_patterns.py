@@ -152,7 +152,7 @@ def test_planted_faults_of_entropy_and_distance_are_caught(monkeypatch: pytest.M
         with pytest.raises(AssertionError):
             check_entropy()
     places = patterns._places
-    monkeypatch.setattr(patterns, "_places", lambda made, weights: places(made, weights) + 1)
+    monkeypatch.setattr(patterns, "_places", lambda made, name, weights: places(made, name, weights) + 1)
     with pytest.raises(AssertionError):
         check_distance()
 

@@ -193,6 +193,9 @@ def test_a_trace_knows_tokens_axes_and_differences(loaded: Loaded, tmp_path: Pat
     assert list(made) == ["blocks.1.attention.weights"]
     assert made["blocks.1.attention.weights"].shape == (1, 2, 1, 5)
     assert (made.tokens, made.positions) == (list("小猫abc"), [4])
+    assert made.axes("blocks.1.attn.hook_pattern") == ("B", "H", "T", "S")
+    assert made["blocks.1.attn.hook_pattern"] is made["blocks.1.attention.weights"]
+    assert "blocks.0.attn.hook_pattern" not in made
     assert made.axes("blocks.1.attention.weights") == ("B", "H", "T", "S")
     assert made.differences["blocks.1.attention.weights"] < 1e-12
     assert "1×2×1×5" in repr(made)
@@ -203,6 +206,25 @@ def test_a_trace_knows_tokens_axes_and_differences(loaded: Loaded, tmp_path: Pat
         assert "小" in file.metadata()["tokens"]
 
 
+def test_a_tensor_of_a_part_of_ones_own_has_no_axes_and_is_kept_as_any_other(tmp_path: Path) -> None:
+    made = Trace({"blocks.0.mine": torch.ones(2, 3), "again": torch.ones(2, 3)})
+    assert made.axes("blocks.0.mine") == ()
+    assert "2×3" in repr(made)
+    assert "2×3" in made._repr_html_()
+    made.save(tmp_path / "t.safetensors")
+    with safe_open(tmp_path / "t.safetensors", "pt") as file:
+        assert_same(file.get_tensor("blocks.0.mine"), made["blocks.0.mine"])
+
+
+def test_what_passes_on_unchanged_is_saved_under_both_names(tmp_path: Path) -> None:
+    made = trace(model_of("rotary, fused"), [1, 2, 3])
+    assert made["embedding"].data_ptr() == made["input"].data_ptr()
+    made.save(tmp_path / "t.safetensors")
+    with safe_open(tmp_path / "t.safetensors", "pt") as file:
+        assert set(file.keys()) == set(made)
+        assert_same(file.get_tensor("input"), made["input"])
+
+
 def test_what_cannot_be_traced(loaded: Loaded) -> None:
     with pytest.raises(UserError, match="nothing_like_it"):
         trace(loaded, "abc", names="nothing_like_it")
@@ -210,6 +232,8 @@ def test_what_cannot_be_traced(loaded: Loaded) -> None:
         trace(loaded.model, "abc")
     with pytest.raises(IndexError, match="position 7"):
         trace(loaded, "abc", positions=[7])
+    with pytest.raises(UserError, match="target"):
+        trace(loaded, "abc", target="a")
     assert trace(loaded.model, [1, 2, 3]).tokens == ["1", "2", "3"]
 
 
@@ -231,5 +255,6 @@ def test_every_name_of_transformer_lens_finds_its_tensor(loaded: Loaded) -> None
         assert list(made) == ([] if "pos_embed" in theirs else [ours.replace("*", "1")])
     assert own_pattern("blocks.0.hook_resid_pre") == "input"
     assert own_pattern("blocks.2.hook_resid_pre") == "blocks.1.output"
+    assert own_pattern("blocks.hook_q") == "blocks.hook_q"
     assert own_pattern("blocks.1.attn.hook_rot_q") == "blocks.1.attention.q"
     assert len(trace(loaded, "abc", names="blocks.*.attn.hook_pattern")) == 2

@@ -54,6 +54,8 @@ def run(arguments: Sequence[str]) -> int:
     alone = [flag for flag in ("svg", "png", "weight", "kind") if asked[flag] is not None]
     if asked.head is None and alone:
         raise UserError(say("cli.generate.needs", flag=f"--{alone[0]}", other="--head"))
+    if asked.head is not None and asked.names != ["*"]:
+        raise UserError(say("cli.trace.names_or_head"))
     use_threads(asked.threads)
     from clearhead.formats.load import load  # noqa: PLC0415 - torch comes after the flags are right
 
@@ -191,7 +193,7 @@ def _labels(made: Trace, name: str) -> tuple[list[str], list[str]]:
     """Tokens of the queries and of the keys."""
     asking = made.source if name.startswith("encoder.") else made.tokens
     asked = made.source if name.startswith("encoder.") or ".cross_attention." in name else made.tokens
-    return [asking[place] for place in made.positions or range(len(asking))], asked
+    return [asking[place] for place in made.places(name)], asked
 
 
 def _pictures(asked: Namespace, weights: Tensor, queries: Sequence[str], keys: Sequence[str], title: str) -> None:

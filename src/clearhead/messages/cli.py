@@ -212,6 +212,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{value} is no head; write BLOCK.HEAD, such as 3.2",
         "{value} 不是一个头；请写成 块.头，如 3.2",
     ),
+    "cli.trace.names_or_head": (
+        "--head shows the weights of one head, and --names chooses among all tensors; give one of them",
+        "--head 显示一个头的权重，--names 在全部张量中选择；请只给其中一个",
+    ),
     "cli.trace.no_head": ("there is no head {head}; the last is {last}", "没有第 {head} 头；最后一个是 {last}"),
     "cli.trace.no_block": ("there is no {name}; the last block is {last}", "没有 {name}；最后一个块是 {last}"),
     "cli.trace.kind": ("this model has no {value} to show; it has {known}", "该模型没有 {value}；可选 {known}"),

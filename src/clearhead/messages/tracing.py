@@ -13,6 +13,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "the decoder has nothing to read; give target= with at least one id",
         "解码器没有可读的内容；请给 target=，至少一个 id",
     ),
+    "tracing.target_alone": (
+        "this model reads one text, and has no target; leave the target away",
+        "该模型只读一段文本，没有目标；请去掉目标",
+    ),
     "tracing.no_matplotlib": (
         "a PNG is drawn by matplotlib, which is not installed: pip install 'clearhead[plot]', or write --svg",
         "PNG 由 matplotlib 绘制，但尚未安装：pip install 'clearhead[plot]'，或改用 --svg",

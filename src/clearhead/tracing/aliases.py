@@ -3,6 +3,10 @@
 Theirs have the heads behind the positions, (batch, pos, head, d_head); ours before them, (B,H,T,d). Scores and weights have the same
 axes in both.
 
+Where a name of theirs means something a little different: their scores stand behind the mask, with -∞ in them, ours before it; what
+their RMSNorm shows is before its gain, ours is what the norm gives; in a gated feed-forward part their `hook_pre` is our `gate`, and
+their `hook_pre_linear` our `up`.
+
 Source: TransformerLens' documentation of its activation names (Nanda and Bloom 2022).
 """
 
@@ -22,6 +26,7 @@ ALIASES: dict[str, str] = {
     "blocks.*.hook_resid_mid": "blocks.*.middle",
     "blocks.*.ln2.hook_normalized": "blocks.*.feedforward_norm",
     "blocks.*.mlp.hook_pre": "blocks.*.feedforward.up",
+    "blocks.*.mlp.hook_pre_linear": "blocks.*.feedforward.up",
     "blocks.*.mlp.hook_post": "blocks.*.feedforward.hidden",
     "blocks.*.hook_mlp_out": "blocks.*.feedforward.output",
     "blocks.*.hook_resid_post": "blocks.*.output",
@@ -49,5 +54,5 @@ def _split(pattern: str) -> tuple[str, str, str]:
     """`blocks.3.attn.hook_q` -> ("blocks", "3", "attn.hook_q"); a name outside the blocks has two empty parts."""
     if not pattern.startswith("blocks."):
         return "", "", pattern
-    head, middle, rest = pattern.split(".", 2)
+    head, middle, rest = [*pattern.split(".", 2), ""][:3]
     return head, middle, rest

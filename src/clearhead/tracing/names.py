@@ -87,3 +87,11 @@ def axes_of(name: str) -> tuple[str, ...]:
         raise KeyError(name)
     axes = tuple(NAMES[row].split())
     return tuple("M" if axis in ("T", "S") else axis for axis in axes) if part == "encoder" else axes
+
+
+def known_axes(name: str) -> tuple[str, ...]:
+    """The axes of the name; none for one that a part of a user's own emits."""
+    try:
+        return axes_of(name)
+    except KeyError:
+        return ()

@@ -18,7 +18,7 @@ from clearhead.ops.tap import NO_TAP, Tap
 from clearhead.tracing.edit import Edit, Editor, patch, replace
 from clearhead.tracing.gradients import Watch, differentiable, watched
 from clearhead.tracing.metrics import Metric
-from clearhead.tracing.names import axes_of
+from clearhead.tracing.names import axes_of, known_axes
 from clearhead.tracing.patched import By, Patching
 from clearhead.tracing.record import Recorder
 from clearhead.tracing.trace import Input, input_of, run
@@ -228,10 +228,7 @@ def _labels(pair: _Pair, name: str, by: By) -> list[str]:
 
 def _axis(name: str, by: By) -> str | None:
     """The letter of the axis along which a tensor is taken apart; None if it has none, or is taken whole."""
-    try:
-        axes = axes_of(name)
-    except KeyError:  # a part of a user's own
-        return None
+    axes = known_axes(name)
     return next((axis for axis in AXES_OF[by] if axis in axes), None)
 
 

@@ -89,7 +89,7 @@ def attention_distance(made: Trace) -> dict[str, Tensor]:
     """
     found = {}
     for name, each in _weights(made).items():
-        queries = _places(made, each)
+        queries = _places(made, name, each)
         keys = torch.arange(each.shape[-1], device=each.device)
         found[name] = (_shares(each) * (queries[:, None] - keys)).sum(-1)
     return found
@@ -152,9 +152,10 @@ def _shares(weights: Tensor) -> Tensor:
     return weights / total.masked_fill(total == 0, 1.0)
 
 
-def _places(made: Trace, weights: Tensor) -> Tensor:
-    """Where the queries of the weights stand among their keys, (T)."""
+def _places(made: Trace, name: str, weights: Tensor) -> Tensor:
+    """Where the queries of these weights stand among their keys, (T)."""
     keys = weights.shape[-1]
     if made.positions is None:
         return torch.arange(keys - weights.shape[-2], keys, device=weights.device)
-    return torch.tensor(made.positions, device=weights.device) + keys - len(made.tokens)
+    length = len(made.tokens if "T" in made.axes(name) else made.source)
+    return torch.tensor(made.places(name), dtype=torch.long, device=weights.device) + keys - length

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from clearhead.tracing.aliases import own_pattern
-from clearhead.tracing.names import axes_of
+from clearhead.tracing.names import known_axes
 
 Heads = Mapping[int, Sequence[int]] | Sequence[int] | None
 """Heads of every block, or of each block its own (a block that is not named has none); all if None."""
@@ -40,7 +40,7 @@ class Selection:
     def wants(self, name: str) -> bool:
         """Whether the name is asked for, and some head of it."""
         asked = any(pattern.match(name) for pattern in self._patterns)
-        heads = self._asked(name) if "H" in _axes(name) else None
+        heads = self._asked(name) if "H" in known_axes(name) else None
         return asked and (heads is None or len(heads) > 0)
 
     def heads_of(self, name: str, count: int) -> list[int] | None:
@@ -73,7 +73,7 @@ class Selection:
 
     def index(self, name: str, tensor: Tensor) -> tuple[Tensor | slice, ...]:
         """What `tensor[index]` must be asked for to get the part: an index for each axis."""
-        axes = _axes(name)
+        axes = known_axes(name)
         chosen: list[Tensor | slice] = [slice(None)] * tensor.dim()
         # Axes in front that only some forwards have (positions of ragged rows) shift the others.
         first = tensor.dim() - len(axes)
@@ -95,11 +95,3 @@ def _inside(asked: Sequence[int], count: int, one: str, many: str) -> list[int]:
     if wrong := [each for each in asked if not -count <= each < count]:
         raise IndexError(f"{one} {wrong[0]} is outside {count} {many}")
     return [each % count for each in asked]
-
-
-def _axes(name: str) -> tuple[str, ...]:
-    """The axes of the name; none for one that a part of a user's own emits."""
-    try:
-        return axes_of(name)
-    except KeyError:
-        return ()

@@ -17,10 +17,11 @@ from clearhead.models.decoder import Decoder
 from clearhead.models.encoder_decoder import EncoderDecoder
 from clearhead.ops.tap import NO_TAP, Tap
 from clearhead.text import MarkedTokenizer
+from clearhead.tracing.aliases import own_pattern
 from clearhead.tracing.edit import Chain
-from clearhead.tracing.names import axes_of
+from clearhead.tracing.names import known_axes
 from clearhead.tracing.record import Recorder
-from clearhead.tracing.select import Heads
+from clearhead.tracing.select import Heads, Selection
 
 
 @dataclass(frozen=True, repr=False)
@@ -35,12 +36,13 @@ class Trace(Mapping[str, Tensor]):
     differences: dict[str, float] = field(default_factory=dict)
     """For weights that were computed again: how far what they mix is from what ran, at most."""
     positions: list[int] | None = None
-    """Which queries were kept; all if None."""
+    """Which queries were kept, as they were asked: negative ones count from the end (`places`); all if None."""
     heads: Heads = None
     """Which heads were kept."""
 
     def __getitem__(self, name: str) -> Tensor:
-        return self.tensors[name]
+        """A tensor by its name, or TransformerLens' name of it."""
+        return self.tensors[own_pattern(name)]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.tensors)
@@ -49,8 +51,21 @@ class Trace(Mapping[str, Tensor]):
         return len(self.tensors)
 
     def axes(self, name: str) -> tuple[str, ...]:
-        """The axes of a tensor, such as ("B", "H", "T", "S"); `tracing.AXES` says what the letters mean."""
-        return axes_of(name)
+        """The axes of a tensor, such as ("B", "H", "T", "S"); none for one that a part of your own emits.
+
+        `tracing.AXES` says what the letters mean.
+        """
+        return known_axes(own_pattern(name))
+
+    def places(self, name: str) -> list[int]:
+        """Which positions of its text a tensor holds, counted from the start: of the source where its axis of queries is M.
+
+        Args:
+            name: of the tensor.
+        """
+        length = len(self.tokens if "T" in self.axes(name) else self.source)
+        places = Selection(positions=self.positions).places(length)
+        return list(range(length)) if places is None else places
 
     def to_dict(self) -> dict[str, Tensor]:
         """The tensors alone."""
@@ -61,13 +76,15 @@ class Trace(Mapping[str, Tensor]):
         told = {
             "tokens": self.tokens,
             "source": self.source,
-            "axes": {name: list(axes_of(name)) for name in self},
+            "axes": {name: list(self.axes(name)) for name in self},
             "differences": self.differences,
             "positions": self.positions,
             "heads": self.heads if not isinstance(self.heads, Mapping) else {str(k): v for k, v in self.heads.items()},
         }
         metadata = {key: json.dumps(value, ensure_ascii=False) for key, value in told.items()}
-        save_file({name: tensor.contiguous() for name, tensor in self.items()}, str(path), metadata)
+        # Copies: what passes on unchanged is one tensor under two names, which the format refuses.
+        copies = {name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in self.items()}
+        save_file(copies, str(path), metadata)
 
     def __repr__(self) -> str:
         return table(self)
@@ -109,7 +126,7 @@ def summary(tensor: Tensor) -> dict[str, float | int | None]:
 def _cells(name: str, tensor: Tensor) -> tuple[str, ...]:
     told = summary(tensor)
     numbers = ["-" if told[key] is None else f"{told[key]:.4g}" for key in ("mean", "std", "least", "most")]
-    return name, " ".join(axes_of(name)), "×".join(map(str, tensor.shape)), *numbers, f"{told['bytes']:,}"
+    return name, " ".join(known_axes(name)), "×".join(map(str, tensor.shape)), *numbers, f"{told['bytes']:,}"
 
 
 @dataclass(frozen=True)
@@ -128,11 +145,13 @@ def input_of(
     """The text as the model reads it; for an encoder-decoder the source, and the target behind the mark that begins it.
 
     Raises:
-        UserError: if a text is given and no tokenizer, or there is nothing to read.
+        UserError: if a text is given and no tokenizer, a target and no encoder, or there is nothing to read.
     """
     loaded = model if isinstance(model, Loaded) else None
     ids, device = _ids(loaded, text), next(_module(model).parameters()).device
     if not isinstance(_module(model), EncoderDecoder):
+        if target is not None:
+            raise UserError(say("tracing.target_alone"))
         return Input(torch.tensor([ids], device=device), None, _shown(loaded, ids), [])
     answer = [] if target is None else _ids(loaded, target)
     if loaded is not None:
@@ -182,7 +201,8 @@ def trace(
         edits: an `Editor`; what it changed is what is kept.
 
     Raises:
-        UserError: if a text is given and the model has no tokenizer, or no tensor has such a name.
+        UserError: if a text is given and the model has no tokenizer, a target and it has no encoder, or no tensor has such a name.
+        IndexError: if a head or a position is not there.
     """
     recorder, read = Recorder(names, heads=heads, positions=positions), input_of(model, text, target)
     with torch.no_grad():
@@ -205,7 +225,7 @@ def traced(recorder: Recorder, read: Input) -> Trace:
         )
     selection = recorder.selection
     differences = {name: float(difference) for name, difference in recorder.differences.items()}
-    places = selection.places(read.ids.shape[-1])
+    places = None if selection.positions is None else list(selection.positions)
     return Trace(recorder.tensors, read.tokens, read.source_tokens, differences, places, selection.heads)
 
 
