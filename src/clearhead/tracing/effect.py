@@ -12,13 +12,10 @@ from torch import Tensor
 
 from clearhead.formats.load import Loaded
 from clearhead.messages import UserError, say
-from clearhead.models.decoder import Decoder
 from clearhead.models.encoder_decoder import EncoderDecoder
 from clearhead.ops.tap import NO_TAP, Tap
 from clearhead.tracing.edit import Change, Edit, Editor, zero
-from clearhead.tracing.metrics import checked_id, id_of
-from clearhead.tracing.parts import columns, places_of
-from clearhead.tracing.patching import must_not_drop
+from clearhead.tracing.parts import Model, columns, must_not_drop, piece, places_of, token_id
 from clearhead.tracing.pictures import shown
 from clearhead.tracing.record import Recorder
 from clearhead.tracing.trace import Input, input_of, run, trace
@@ -101,7 +98,7 @@ class Effect:
 
 
 def effect_of_weight(  # noqa: PLR0917 - the address of a weight has four parts
-    model: Loaded | Decoder | EncoderDecoder,
+    model: Model,
     text: str | Sequence[int],
     block: int,
     head: int,
@@ -150,7 +147,7 @@ def effect_of_weight(  # noqa: PLR0917 - the address of a weight has four parts
     name = f"{scope}.weights"
     recorder = Recorder(name, heads=[head], positions=[query])
     logits = _logits(model, read, place, recorder)
-    id = int(logits.argmax()) if token is None else checked_id(_id(model, token), len(logits))
+    id = int(logits.argmax()) if token is None else token_id(model, token)
     without_weight = Editor(Edit(name, _without(key), heads=[head], positions=[query]))
     without_head = Editor(Edit(f"{scope}.mixed", zero, heads=[head], positions=[query]))
     asking = read.source_tokens if of == "encoder" else read.tokens
@@ -163,7 +160,7 @@ def effect_of_weight(  # noqa: PLR0917 - the address of a weight has four parts
         reads=(asking[query], asked[key]),
         weight=float(recorder.tensors[name][0, 0, 0, key]),
         position=place,
-        token=_shown(model, id),
+        token=piece(model, id),
         id=id,
         ran=_answer(model, logits, id),
         without_weight=_answer(model, _logits(model, read, place, without_weight), id),
@@ -172,7 +169,7 @@ def effect_of_weight(  # noqa: PLR0917 - the address of a weight has four parts
     )
 
 
-def _scope(model: Loaded | Decoder | EncoderDecoder, block: int, of: Which) -> str:
+def _scope(model: Model, block: int, of: Which) -> str:
     """Where the names of this attention begin."""
     module = model.model if isinstance(model, Loaded) else model
     if not isinstance(module, EncoderDecoder):
@@ -204,19 +201,11 @@ def _without(key: int) -> Change:
     return change
 
 
-def _logits(model: Loaded | Decoder | EncoderDecoder, read: Input, position: int, tap: Tap = NO_TAP) -> Tensor:
+def _logits(model: Model, read: Input, position: int, tap: Tap = NO_TAP) -> Tensor:
     """(V) in float64."""
     with torch.no_grad():
         return run(model, read, tap)[0, position].double()
 
 
-def _answer(model: Loaded | Decoder | EncoderDecoder, logits: Tensor, id: int) -> Answer:
-    return Answer(float(logits[id]), float(logits.log_softmax(-1)[id]), _shown(model, int(logits.argmax())))
-
-
-def _id(model: Loaded | Decoder | EncoderDecoder, token: int | str) -> int:
-    return id_of(token, model.tokenizer if isinstance(model, Loaded) else None)
-
-
-def _shown(model: Loaded | Decoder | EncoderDecoder, id: int) -> str:
-    return model.tokenizer.pieces([id])[0] if isinstance(model, Loaded) else str(id)
+def _answer(model: Model, logits: Tensor, id: int) -> Answer:
+    return Answer(float(logits[id]), float(logits.log_softmax(-1)[id]), piece(model, int(logits.argmax())))

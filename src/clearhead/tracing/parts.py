@@ -18,8 +18,13 @@ from clearhead.layers.attention import MultiHeadAttention
 from clearhead.layers.norm import LayerNorm, OffsetRMSNorm, RMSNorm
 from clearhead.messages import UserError, say
 from clearhead.models.decoder import Decoder
+from clearhead.models.encoder_decoder import EncoderDecoder
 from clearhead.ops.softmax import at_least_float32
+from clearhead.tracing.metrics import checked_id, id_of
 from clearhead.tracing.select import Selection
+
+Model = Loaded | Decoder | EncoderDecoder
+"""What can be looked into: what `load` gave, or a model."""
 
 
 @dataclass(frozen=True)
@@ -93,28 +98,26 @@ def decoder_of(model: Loaded | Decoder) -> Decoder:
     module = model.model if isinstance(model, Loaded) else model
     if not isinstance(module, Decoder):
         raise UserError(say("tracing.not_a_decoder", name=type(module).__name__))
-    if any(part.training and part.p > 0 for part in module.modules() if isinstance(part, nn.Dropout)):
-        raise UserError(say("tracing.drops"))
+    must_not_drop(model)
     return module
 
 
-def token_id(model: Loaded | Decoder, token: int | str) -> int:
+def must_not_drop(model: Model) -> None:
+    """Raise a UserError if two forwards of the model differ by chance."""
+    module: nn.Module = model.model if isinstance(model, Loaded) else model
+    if any(part.training and part.p > 0 for part in module.modules() if isinstance(part, nn.Dropout)):
+        raise UserError(say("tracing.drops"))
+
+
+def token_id(model: Model, token: int | str) -> int:
     """The id of a token that is given as an id, or as a text of one token.
 
     Raises:
         UserError: if the text is not one token, a bare model is given a text, or the id is outside the vocabulary.
     """
-    if isinstance(token, str):
-        if not isinstance(model, Loaded):
-            raise UserError(say("tracing.no_tokenizer"))
-        ids = model.tokenizer.encode(token)
-        if len(ids) != 1:
-            raise UserError(say("tracing.not_one_token", text=token, count=len(ids)))
-        return ids[0]
-    vocab = decoder_of(model).head.out_features
-    if not 0 <= token < vocab:
-        raise UserError(say("models.id_outside", id=token, vocab=vocab))
-    return token
+    id = id_of(token, model.tokenizer if isinstance(model, Loaded) else None)
+    module = model.model if isinstance(model, Loaded) else model
+    return checked_id(id, (module if isinstance(module, Decoder) else module.decoder).head.out_features)
 
 
 def places_of(positions: Sequence[int] | None, length: int) -> list[int]:
@@ -127,7 +130,7 @@ def places_of(positions: Sequence[int] | None, length: int) -> list[int]:
     return list(range(length)) if places is None else places
 
 
-def piece(model: Loaded | Decoder, id: int) -> str:
+def piece(model: Model, id: int) -> str:
     """A token as it is shown to a reader; its number where there is no tokenizer."""
     return model.tokenizer.pieces([id])[0] if isinstance(model, Loaded) else str(id)
 

@@ -8,22 +8,19 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from clearhead.formats.load import Loaded
 from clearhead.messages import UserError, say
-from clearhead.models.decoder import Decoder
-from clearhead.models.encoder_decoder import EncoderDecoder
 from clearhead.ops.tap import NO_TAP, Tap
 from clearhead.tracing.edit import Edit, Editor, patch, replace
 from clearhead.tracing.gradients import Watch, differentiable, watched
 from clearhead.tracing.metrics import Metric
 from clearhead.tracing.names import axes_of, known_axes
+from clearhead.tracing.parts import Model, must_not_drop
 from clearhead.tracing.patched import By, Patching
 from clearhead.tracing.record import Recorder
 from clearhead.tracing.trace import Input, input_of, run
 
-Model = Loaded | Decoder | EncoderDecoder
 Ids = str | Sequence[int]
 
 AXES_OF: dict[By, tuple[str, ...]] = {"position": ("T", "M"), "head": ("H", "K"), "name": ()}
@@ -193,13 +190,6 @@ def _pair(
     if good == bad or not math.isfinite(good - bad):
         raise UserError(say("tracing.nothing_to_restore", clean=good, corrupted=bad))
     return _Pair(first, second, tensors, {name: _count(name, each, by) for name, each in tensors.items()}, good, bad)
-
-
-def must_not_drop(model: Model) -> None:
-    """Raise a UserError if two forwards of the model differ by chance."""
-    module: nn.Module = model.model if isinstance(model, Loaded) else model
-    if any(part.training and part.p > 0 for part in module.modules() if isinstance(part, nn.Dropout)):
-        raise UserError(say("tracing.drops"))
 
 
 def _metric(model: Model, read: Input, metric: Metric, tap: Tap = NO_TAP) -> float:
