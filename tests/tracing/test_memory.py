@@ -1,4 +1,4 @@
-"""What a trace of one head of a long text takes: memory of that head's matrices, not of all heads'."""
+"""What a trace or an edit of one head of a long text takes: memory of that head's matrices, not of all heads'."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from clearhead.models.build import build
 from clearhead.models.choices import Rotary
 from clearhead.models.config import DecoderConfig
 from clearhead.ops import NO_TAP
-from clearhead.tracing import Recorder
+from clearhead.tracing import Edit, Editor, Recorder, zero
 
-heads = {"none": [], "one": [5], "all": None}[sys.argv[1]]
+heads = {"none": [], "one": [5], "all": None, "edit": [5]}[sys.argv[1]]
 config = DecoderConfig(vocab=64, layers=2, heads=12, width=96, context=4096, positions=Rotary())
 model, ids = build(config, seed=0).eval(), torch.arange(4096)[None] % 64
 recorder = Recorder("blocks.1.attention.weights", heads=heads)
+editor = Editor(Edit("blocks.1.attention.weights", zero, heads=heads))
 with torch.inference_mode():
-    model(ids, tap=recorder if heads != [] else NO_TAP)
+    model(ids, tap={"none": NO_TAP, "edit": editor}.get(sys.argv[1], recorder))
 kept = sum(tensor.untyped_storage().nbytes() for tensor in recorder.tensors.values())
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, kept)
 """
@@ -46,9 +47,11 @@ def measured(heads: str) -> tuple[int, int]:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the unit of ru_maxrss is that of Linux")
 def test_one_head_of_4096_tokens_takes_the_memory_of_one_head() -> None:
-    (nothing, _), (one, kept), (every, _) = (measured(heads) for heads in ("none", "one", "all"))
+    (nothing, _), (one, kept), (every, _), (edited, _) = (measured(heads) for heads in ("none", "one", "all", "edit"))
     assert kept == MATRIX
     # Scores, hidden scores, weights in one type and another, a mask of booleans: a few matrices of one head.
     assert one - nothing < 7 * MATRIX
+    # And what the edit made of them; spread over all heads it would be as much as those.
+    assert edited - nothing < 7 * MATRIX
     # The planted fault: all heads would be found by the same number.
     assert every - nothing > 7 * MATRIX

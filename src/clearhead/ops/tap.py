@@ -8,7 +8,7 @@ A kernel that never holds the (T,S) matrices cannot show them. It hands over wha
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from torch import Tensor
@@ -25,9 +25,9 @@ class Edited(NamedTuple):
     """(B,h,T,S)."""
     weights: Tensor
     """(B,h,T,S)."""
-    again: tuple[Callable[[str, Tensor], Tensor], ...]
-    """How it was done, in order: each takes the name of the weights and all heads, (B,H,T,S). A tap behind that changes the scores
-    makes other weights of them, and does this to those, as a kernel that holds its weights would."""
+    again: tuple[Callable[[str, Tensor, Sequence[int], int], Tensor], ...]
+    """How the weights were changed, in order: from their name, some heads (B,h,T,S), which these are, and how many there are. A tap
+    behind that changes scores makes other weights of them, and does this to those, as a kernel that holds its weights would."""
 
 
 class Ran(NamedTuple):

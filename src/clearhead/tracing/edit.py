@@ -98,9 +98,11 @@ class Editor:
 
     def __call__(self, name: str, tensor: Tensor) -> Tensor:
         """The tensor with all edits of this name applied."""
-        for number, (selection, _) in enumerate(self._edits):
-            self.applied[number] += selection.wants(name)
-        return self._edited(name, tensor)
+        for number, (selection, change) in enumerate(self._edits):
+            if selection.wants(name):
+                tensor = self._changed(name, tensor, selection.index(name, tensor), change)
+                self.applied[number] += 1
+        return tensor
 
     def within(self, scope: str) -> Tap:
         """The same edits, for names that begin with `scope` and a dot."""
@@ -112,29 +114,32 @@ class Editor:
         wanted = [each for each, _ in self._edits if each.wants(of_scores) or each.wants(name)]
         if not wanted:
             return ran
+        for number, (each, _) in enumerate(self._edits):
+            self.applied[number] += each.wants(of_scores) + each.wants(name)
         before, earlier = ((), ()) if ran.edited is None else (ran.edited.heads, ran.edited.again)
         heads = sorted({head for each in wanted for head in _or(each.heads_of(name, len(every)), every)}.union(before))
-        scores = self(of_scores, _spread(scores_of(ran, heads), heads, len(every)))[..., heads, :, :]
-        whole = _spread(weights_of(ran._replace(edited=None), scores, heads), heads, len(every))
-        for edited in earlier:
-            whole = edited(name, whole)
-        weights = self(name, whole)[..., heads, :, :]
+        scores = self._of_heads(of_scores, scores_of(ran, heads), heads, len(every))
+        weights = weights_of(ran._replace(edited=None), scores, heads)
+        for edit in (*earlier, self._of_heads):
+            weights = edit(name, weights, heads, len(every))
         again, changed = mixed_by(ran, weights, heads), ran.mixed
         for each in wanted:
             own, queries = _or(each.heads_of(name, len(every)), every), each.places(changed.shape[-2])
             part = again[crossed(again, [heads.index(head) for head in own], queries)]
             changed = changed.index_put(crossed(changed, own, queries), part)
-        return ran._replace(mixed=changed, edited=Edited(tuple(heads), scores, weights, (*earlier, self._edited)))
+        return ran._replace(mixed=changed, edited=Edited(tuple(heads), scores, weights, (*earlier, self._of_heads)))
 
     def unused(self) -> list[int]:
         """Which edits have never been applied, by their number."""
         return [number for number, count in enumerate(self.applied) if not count]
 
-    def _edited(self, name: str, tensor: Tensor) -> Tensor:
-        """As `__call__`, uncounted."""
+    def _of_heads(self, name: str, tensor: Tensor, heads: Sequence[int], count: int) -> Tensor:
+        """The edits of this name, of scores or weights of some of `count` heads, (B,h,T,S)."""
         for selection, change in self._edits:
             if selection.wants(name):
-                tensor = self._changed(name, tensor, selection.index(name, tensor), change)
+                own = [heads.index(head) for head in _or(selection.heads_of(name, count), range(count))]
+                index = crossed(tensor, own, selection.places(tensor.shape[-2]))
+                tensor = self._changed(name, tensor, index, change)
         return tensor
 
     def _changed(self, name: str, tensor: Tensor, index: tuple[Tensor | slice, ...], change: Change) -> Tensor:
@@ -155,13 +160,6 @@ def _fits(given: torch.Size, wanted: torch.Size) -> bool:
 
 def _or(chosen: list[int] | None, every: Sequence[int]) -> list[int]:
     return list(every) if chosen is None else chosen
-
-
-def _spread(some: Tensor, heads: Sequence[int], count: int) -> Tensor:
-    """(B,h,T,S) of some heads as (B,H,T,S), zeros for the others: an edit counts heads as the model does."""
-    whole = some.new_zeros(*some.shape[:-3], count, *some.shape[-2:])
-    whole[..., list(heads), :, :] = some
-    return whole
 
 
 class Chain:
