@@ -98,6 +98,13 @@ def test_a_mistake_is_one_line(clearhead: Clearhead, trained: Path, typed: str, 
     assert named in clearhead("trace", trained, *typed.split()).mistake
 
 
+def test_a_mistake_is_said_in_chinese(clearhead: Clearhead, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLEARHEAD_LANG", "zh")
+    line = clearhead("trace", trained, "-p", "a", "--positions", 4).mistake
+    assert "位置 4 不在 1 个词元之内" in line
+    assert "outside" not in line
+
+
 def test_everything_is_saved(clearhead: Clearhead, trained: Path, tmp_path: Path) -> None:
     assert clearhead("trace", trained, "-p", "the cat", "--save", tmp_path / "all.safetensors").status == 0
     saved, whole = load_file(tmp_path / "all.safetensors"), trace(load(trained), "the cat")

@@ -3,7 +3,7 @@
 A test holds the two languages to the same fields and every key to being used.
 """
 
-from clearhead.messages import checking, cli, explain, formats, generation, models, text, tracing, training
+from clearhead.messages import checking, cli, cli_trace, explain, formats, generation, models, text, tracing, training
 
 MESSAGES: dict[str, tuple[str, str]] = {
     **text.MESSAGES,
@@ -15,4 +15,5 @@ MESSAGES: dict[str, tuple[str, str]] = {
     **training.MESSAGES,
     **checking.MESSAGES,
     **cli.MESSAGES,
+    **cli_trace.MESSAGES,
 }

@@ -17,6 +17,11 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "this model reads one text, and has no target; leave the target away",
         "该模型只读一段文本，没有目标；请去掉目标",
     ),
+    "tracing.position_outside": (
+        "position {value} is outside {count} tokens",
+        "位置 {value} 不在 {count} 个词元之内",
+    ),
+    "tracing.head_outside": ("head {value} is outside {count} heads", "头 {value} 不在 {count} 个头之内"),
     "tracing.no_matplotlib": (
         "a PNG is drawn by matplotlib, which is not installed: pip install 'clearhead[plot]', or write --svg",
         "PNG 由 matplotlib 绘制，但尚未安装：pip install 'clearhead[plot]'，或改用 --svg",

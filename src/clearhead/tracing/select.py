@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import translate
 
 import torch
 from torch import Tensor
 
+from clearhead.messages import say
 from clearhead.tracing.aliases import own_pattern
 from clearhead.tracing.names import known_axes
 
@@ -54,7 +55,9 @@ class Selection:
             IndexError: if one is none of them.
         """
         asked = self._asked(name)
-        return None if asked is None else _inside(asked, count, "head", "heads")
+        if asked is None:
+            return None
+        return _inside(asked, count, lambda head: say("tracing.head_outside", value=head, count=count))
 
     def _asked(self, name: str) -> Sequence[int] | None:
         """The heads of this name as they were given; None for all."""
@@ -69,7 +72,9 @@ class Selection:
         Raises:
             IndexError: if one is outside a text of this length.
         """
-        return None if self.positions is None else _inside(self.positions, length, "position", "tokens")
+        if self.positions is None:
+            return None
+        return _inside(self.positions, length, lambda place: say("tracing.position_outside", value=place, count=length))
 
     def index(self, name: str, tensor: Tensor) -> tuple[Tensor | slice, ...]:
         """What `tensor[index]` must be asked for to get the part: an index for each axis."""
@@ -90,8 +95,8 @@ class Selection:
         return tuple(chosen)
 
 
-def _inside(asked: Sequence[int], count: int, one: str, many: str) -> list[int]:
-    """What was asked, counted from the start."""
+def _inside(asked: Sequence[int], count: int, refuse: Callable[[int], str]) -> list[int]:
+    """What was asked, counted from the start; an IndexError says which is not there."""
     if wrong := [each for each in asked if not -count <= each < count]:
-        raise IndexError(f"{one} {wrong[0]} is outside {count} {many}")
+        raise IndexError(refuse(wrong[0]))
     return [each % count for each in asked]
