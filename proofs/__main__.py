@@ -13,7 +13,7 @@ import torch
 from proofs.claims import Claim, Report, Words
 from proofs.pages import write
 
-NAMES = ("copying", "induction", "order", "norms", "residuals", "scale")
+NAMES = ("copying", "induction", "sorting", "modular", "lengths", "order", "norms", "residuals", "scale")
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 

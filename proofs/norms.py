@@ -11,6 +11,7 @@ Source: Xiong et al. 2020 (arXiv:2002.04745).
 from __future__ import annotations
 
 import math
+from statistics import fmean
 
 import torch
 from torch import nn
@@ -56,7 +57,7 @@ def prove(*, steps: int = 220, seed: int = 0) -> Report:
         name: train(fresh(block, rows, seed), rows, next_token, steps=steps, lr=3e-3, warmup=warmup)
         for name, (block, warmup) in variants.items()
     }
-    without, warmed, before = (sum(told[-20:]) / 20 for told in losses.values())
+    without, warmed, before = (fmean(told[-20:]) for told in losses.values())
     claims = [
         at_least(
             "post-norm, no warm-up: loss of the last 20 updates, nats",

@@ -9,6 +9,7 @@ small; that this is not the reason is seen with weights that keep the size of wh
 from __future__ import annotations
 
 import math
+from statistics import fmean
 
 import torch
 from torch import Tensor, nn
@@ -101,7 +102,7 @@ def prove(*, steps: int = 160, seed: int = 0) -> Report:
         model = deep(rows, residuals=residuals, keeping=keeping, seed=seed)
         cosines[name] = alike(model, rows(0).inputs)
         losses[name] = train(model, rows, next_token, steps=steps, lr=2e-3)
-    last = {name: sum(told[-20:]) / 20 for name, told in losses.items()}
+    last = {name: fmean(told[-20:]) for name, told in losses.items()}
     with_them, *without = last.values()
     floor = math.log(rows.vocab) - 0.1
     claims = [
