@@ -12,7 +12,7 @@ from torch import Tensor
 from clearhead.messages import UserError
 from clearhead.models import choices as c
 from clearhead.ops.tap import Edited
-from clearhead.tracing import Chain, Edit, Editor, Recorder, patch, trace, zero
+from clearhead.tracing import Chain, Edit, Editor, Recorder, noise, patch, trace, zero
 from clearhead.tracing import replace as replaced
 from tests.equalities.variants import VARIANTS, ids_of, model_of
 from tests.oracles.compare import assert_same, assert_within
@@ -97,3 +97,11 @@ def test_what_broadcasts_takes_the_place_and_other_shapes_are_named() -> None:
     for change, shape in ((replaced(vector[:7]), r"\(7,\)"), (patch(shorter), r"\(1, 2, 24\)")):
         with pytest.raises(UserError, match=rf"blocks\.0\.output gave {shape} in place of \(1, 3, 24\)"):
             trace(model, ids, edits=Editor(Edit(name, change)))
+
+
+def test_noise_of_two_names_is_not_the_same() -> None:
+    part = torch.zeros(2, 3)
+    one, other = (noise(1.0)(name, part) for name in ("blocks.0.middle", "blocks.1.middle"))
+    assert not torch.equal(one, other)
+    assert torch.equal(one, noise(1.0)("blocks.0.middle", part))
+    assert not torch.equal(one, noise(1.0, seed=-1)("blocks.0.middle", part))

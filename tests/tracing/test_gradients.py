@@ -236,3 +236,10 @@ def test_wrong_gradients_are_found(monkeypatch: pytest.MonkeyPatch, fault: type[
         check_definition("rotary, fused", c.Fused())
     with pytest.raises(AssertionError):
         check_slopes(model_of("rotary, fused"))
+
+
+def test_a_model_that_drops_is_refused() -> None:
+    """What is computed again drops nothing, so that the gradient would be of another forward."""
+    model = model_of(replace(VARIANTS["rotary, fused"], dropout=0.5)).train()
+    with pytest.raises(UserError, match="drops"):
+        gradients_of(model, [1, 2, 3], lambda logits: logits.sum())

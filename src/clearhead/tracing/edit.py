@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from zlib import crc32
 
 import torch
 from torch import Tensor
@@ -32,7 +33,7 @@ def mean(name: str, part: Tensor) -> Tensor:
 
 
 def noise(std: float, seed: int = 0) -> Change:
-    """Adds normal noise; the same seed adds the same.
+    """Adds normal noise: for each name another, for the same seed the same again.
 
     Args:
         std: its standard deviation.
@@ -40,7 +41,7 @@ def noise(std: float, seed: int = 0) -> Change:
     """
 
     def add(name: str, part: Tensor) -> Tensor:
-        generator = torch.Generator().manual_seed(seed)
+        generator = torch.Generator().manual_seed((seed + crc32(name.encode())) % 2**64)
         drawn = torch.randn(part.shape, generator=generator, dtype=torch.float64)
         return part + std * drawn.to(part)
 

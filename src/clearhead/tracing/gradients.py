@@ -13,6 +13,7 @@ from clearhead.messages import UserError, say
 from clearhead.models.decoder import Decoder
 from clearhead.models.encoder_decoder import EncoderDecoder
 from clearhead.ops.tap import Ran
+from clearhead.tracing.parts import must_not_drop
 from clearhead.tracing.record import Recorder
 from clearhead.tracing.select import Heads
 from clearhead.tracing.trace import Input, Trace, input_of, run, traced
@@ -135,10 +136,12 @@ def gradients(
         target: for an encoder-decoder, what it has written so far.
 
     Raises:
-        UserError: if the loss is not one number, depends on no tensor (it was detached, or is a constant), or no tensor is named so.
+        UserError: if the loss is not one number, depends on no tensor (it was detached, or is a constant), no tensor is named so, or the
+            model drops features at random: weights that are computed again would go on without what was dropped.
 
     Source: reverse accumulation, `torch.autograd.grad`.
     """
+    must_not_drop(model)
     watch = Watch(names, heads, positions)
     with differentiable():
         read = input_of(model, text, target)
