@@ -111,7 +111,8 @@ def power(model: Decoder) -> Tensor:
     """Power of each frequency 1 to 15 over the numbers, summed over the embedding's columns; shares of their sum."""
     waves = torch.fft.rfft(model.embedding.weight[:P].detach().double(), dim=0)[1:]
     total = waves.abs().square().sum(1)
-    return total / total.sum()
+    shares: Tensor = total / total.sum()
+    return shares
 
 
 @contextmanager

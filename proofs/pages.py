@@ -20,6 +20,7 @@ INTRODUCTION = Words(
 )
 COLUMNS = (Words("claim", "论断"), Words("measured", "测得"), Words("bar", "界线"), Words("", ""))
 VERDICT = {True: Words("right", "成立"), False: Words("**WRONG**", "**不成立**")}
+COLON = {"en": ":", "zh": "："}
 PAGES = {"en": "proofs.md", "zh": "proofs.zh-CN.md"}
 
 
@@ -37,7 +38,7 @@ def page(language: str, found: Mapping[str, tuple[Words, Words, Report]]) -> str
         parts += [_captioned(table, language) for table in report.tables]
         for picture in report.pictures:
             caption = said(picture.caption)
-            parts.append(f"{caption}:\n\n![{caption}](proofs/{picture.name}.svg)")
+            parts.append(f"{caption}{COLON[language]}\n\n![{caption}](proofs/{picture.name}.svg)")
     return "\n\n".join(parts) + "\n"
 
 
@@ -57,7 +58,7 @@ def write(folder: Path, found: Mapping[str, tuple[Words, Words, Report]]) -> Non
 def _captioned(table: Table, language: str) -> str:
     head = [column[language == "zh"] for column in table.head]
     caption = table.caption.en if language == "en" else table.caption.zh
-    return f"{caption}:\n\n{_table(head, table.rows)}"
+    return f"{caption}{COLON[language]}\n\n{_table(head, table.rows)}"
 
 
 def _table(head: list[str], rows: list[list[str]]) -> str:

@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from clearhead.layers.block import SequentialBlock
-from clearhead.ops.loss import IGNORED
-from proofs import lengths, modular, norms, residuals, sorting
+from proofs import norms, residuals, sorting
 from proofs.repeats import Repeats
 
 ROWS = Repeats(vocab=16, length=24, shortest=4, longest=10)
@@ -27,50 +26,6 @@ def test_a_list_becomes_the_list_in_order() -> None:
 
 def test_sorting_is_not_claimed_before_it_is_learnt() -> None:
     assert [claim.right for claim in sorting.prove(steps=2, hundreds=1).claims] == [False]
-
-
-# --- modular ---
-
-
-def test_pairs_never_seen_are_seen_in_no_order() -> None:
-    trained, unseen = modular.pairs(0)
-    first, second = ({tuple(row) for row in batch.inputs[:, :2].tolist()} for batch in (trained, unseen))
-    assert len(first) + len(second) == modular.P**2
-    assert not first & second
-    assert not {(b, a) for a, b in first} & second
-    for batch in (trained, unseen):
-        assert torch.equal(batch.targets[:, -1], (batch.inputs[:, 0] + batch.inputs[:, 1]) % modular.P)
-        assert (batch.targets[:, :-1] == IGNORED).all()
-
-
-def test_the_whole_table_is_its_waves_and_comes_back() -> None:
-    model = modular.fresh(0)
-    before = model.embedding.weight.detach().clone()
-    with modular.with_waves(model, torch.arange(1, modular.P // 2 + 1)):
-        torch.testing.assert_close(model.embedding.weight, before)
-    with modular.with_waves(model, torch.tensor([2])):
-        kept = modular.power(model)
-        assert kept[1] == pytest.approx(1)
-        assert kept.sum() == pytest.approx(1)
-    assert torch.equal(model.embedding.weight, before)
-
-
-# --- lengths ---
-
-
-def test_letters_are_asked_for_behind_the_second_mark_alone() -> None:
-    batch = lengths.Copies(5, 5, batch=3, seed=0)(0)
-    mark = lengths.LETTERS
-    assert batch.inputs.shape == (3, 11)
-    assert batch.inputs[:, [0, 6]].unique().tolist() == [mark]
-    assert torch.equal(batch.targets[:, 6:], batch.inputs[:, 1:6])
-    assert (batch.targets[:, :6] == IGNORED).all()
-    assert all(len(set(row.tolist())) == 5 for row in batch.inputs[:, 1:6])
-
-
-def test_no_scheme_copies_before_it_is_trained() -> None:
-    claims = lengths.prove(steps=1, rows=10).claims
-    assert not any(claim.right for claim in claims if claim.sign == "≥")
 
 
 # --- norms, residuals ---
