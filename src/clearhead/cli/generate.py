@@ -19,6 +19,7 @@ from clearhead.cli.sampling import (
     add_helper,
     add_sampling,
     helper_of,
+    one_helper,
     sampling_of,
     stops_of,
     usual_temperature,
@@ -91,8 +92,7 @@ def _agree(asked: Namespace) -> None:
     """Refuse flags that exclude each other, before anything is loaded."""
     if asked.prompt is not None and asked.prompts is not None:
         raise UserError(say("cli.generate.exclude", one="--prompt", other="--prompts"))
-    if asked.draft is not None and asked.lookup:
-        raise UserError(say("cli.generate.exclude", one="--draft", other="--lookup"))
+    one_helper(asked)
     for name, value, least in (("n", asked.n, 1), ("beams", asked.beams, 1), ("logprobs", asked.logprobs, 0)):
         if value is not None and value < least:
             raise UserError(say("generation.setting", name=name, value=value, wanted=f"≥ {least}"))

@@ -108,14 +108,19 @@ def stops_of(asked: Namespace) -> list[str]:
     return stops
 
 
+def one_helper(asked: Namespace) -> None:
+    """Raise a UserError if two are to propose tokens."""
+    if asked.draft is not None and asked.lookup:
+        raise UserError(say("cli.generate.exclude", one="--draft", other="--lookup"))
+
+
 def helper_of(asked: Namespace) -> Helper | None:
     """Who proposes tokens, loaded.
 
     Raises:
         UserError: if two are asked for, or the draft cannot be loaded.
     """
-    if asked.draft is not None and asked.lookup:
-        raise UserError(say("cli.generate.exclude", one="--draft", other="--lookup"))
+    one_helper(asked)
     if asked.lookup:
         return "lookup"
     if asked.draft is None:

@@ -71,8 +71,9 @@ def _read(name: str, value: str) -> object:
 
 def check(asked: Namespace) -> None:
     """Raise a UserError unless every setting is within its range."""
+    from clearhead.generation.request import Request  # noqa: PLC0415 - torch comes after the flags are right
+    from clearhead.generation.writing import check_overflow  # noqa: PLC0415
+
     sampling_of(asked)
-    if asked.max_tokens < 0:
-        raise UserError(say("generation.max_tokens", value=asked.max_tokens))
-    if asked.overflow not in (None, "stop", "window", "recompute"):
-        raise UserError(say("generation.overflow", value=asked.overflow))
+    Request("", asked.max_tokens)
+    check_overflow(asked.overflow)

@@ -142,7 +142,7 @@ class ModelDraft:
         self._group.rewind()
         (self._group,) = self._group.parts()
         # Its view moves between blocks alone; within one, a rejection could leave it behind the end of the text.
-        room = self.reader.decoder.context - len(self.mirror.view) + 1
+        room = self.reader.decoder.context - self.mirror.seen + 1
         for _ in range(self.pace.next(min(most, room))):
             chances = chances_after(self.mirror.ids, self._group.read()[0, -1], sampling)
             proposals.append(Proposal(draw(chances), chances))

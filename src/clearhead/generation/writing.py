@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from clearhead.formats.load import Loaded
 from clearhead.generation.drafts import NO_DRAFT, Draft, LookupDraft, ModelDraft
@@ -111,8 +111,7 @@ def reader_for(
     Raises:
         UserError: if the choice is unknown.
     """
-    if overflow not in (None, "stop", "window", "recompute"):
-        raise UserError(say("generation.overflow", value=overflow))
+    check_overflow(overflow)
     if padding not in ("left", "right"):
         raise UserError(say("generation.setting", name="padding", value=padding, wanted="left | right"))
     answers = isinstance(loaded.model, EncoderDecoder)
@@ -125,6 +124,12 @@ def reader_for(
         progress or Reader.progress,
         tap,
     )
+
+
+def check_overflow(overflow: str | None) -> None:
+    """Raise a UserError unless it is a choice that there is, or none was made."""
+    if overflow not in (None, *get_args(Overflow)):
+        raise UserError(say("generation.overflow", value=overflow))
 
 
 def _draft(loaded: Loaded, draft: Helper | None, mirror: Row) -> Draft:

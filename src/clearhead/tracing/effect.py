@@ -10,12 +10,11 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from clearhead.formats.load import Loaded
 from clearhead.messages import UserError, say
 from clearhead.models.encoder_decoder import EncoderDecoder
 from clearhead.ops.tap import NO_TAP, Tap
 from clearhead.tracing.edit import Change, Edit, Editor, zero
-from clearhead.tracing.parts import Model, columns, must_not_drop, piece, places_of, token_id
+from clearhead.tracing.parts import Model, columns, module_of, must_not_drop, piece, places_of, token_id
 from clearhead.tracing.pictures import shown
 from clearhead.tracing.record import Recorder
 from clearhead.tracing.trace import Input, input_of, run, trace
@@ -171,8 +170,7 @@ def effect_of_weight(  # noqa: PLR0917 - the address of a weight has four parts
 
 def _scope(model: Model, block: int, of: Which) -> str:
     """Where the names of this attention begin."""
-    module = model.model if isinstance(model, Loaded) else model
-    if not isinstance(module, EncoderDecoder):
+    if not isinstance(module_of(model), EncoderDecoder):
         return f"blocks.{block}.{of}"
     return f"encoder.blocks.{block}.attention" if of == "encoder" else f"decoder.blocks.{block}.{of}"
 

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
 from torch import Tensor
 
-from clearhead.formats.load import Loaded
 from clearhead.messages import UserError, say
-from clearhead.models.decoder import Decoder
-from clearhead.models.encoder_decoder import EncoderDecoder
 from clearhead.ops.tap import Ran
-from clearhead.tracing.parts import must_not_drop
+from clearhead.tracing.metrics import Metric
+from clearhead.tracing.parts import Model, must_not_drop
 from clearhead.tracing.record import Recorder
 from clearhead.tracing.select import Heads
-from clearhead.tracing.trace import Input, Trace, input_of, run, traced
-
-Loss = Callable[[Tensor], Tensor]
-"""From the logits (B,T,V) to one number, by operations that can be differentiated; a metric is one, too."""
+from clearhead.tracing.trace import Input, Trace, input_of, must_have_kept, run, traced
 
 
 class Watch(Recorder):
@@ -79,7 +74,7 @@ class Watch(Recorder):
         return tensor[self.selection.index(name, tensor)] if name in self._whole else tensor
 
 
-def watched(model: Loaded | Decoder | EncoderDecoder, read: Input, loss: Loss, watch: Watch) -> Tensor:
+def watched(model: Model, read: Input, loss: Metric, watch: Watch) -> Tensor:
     """One forward under a watch: the loss, one number.
 
     Args:
@@ -92,8 +87,7 @@ def watched(model: Loaded | Decoder | EncoderDecoder, read: Input, loss: Loss, w
         UserError: if no tensor has such a name.
     """
     computed = loss(run(model, read, watch))
-    if not watch.tensors:
-        raise UserError(say("tracing.no_name", names=watch.selection.names))
+    must_have_kept(watch)
     return computed
 
 
@@ -105,9 +99,9 @@ def differentiable() -> Iterator[None]:
 
 
 def gradients(
-    model: Loaded | Decoder | EncoderDecoder,
+    model: Model,
     text: str | Sequence[int],
-    loss: Loss,
+    loss: Metric,
     *,
     names: str | Sequence[str] = "*",
     heads: Heads = None,

@@ -6,7 +6,6 @@ Framework for Transformer Circuits").
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,6 +20,7 @@ from clearhead.models.decoder import Decoder
 from clearhead.models.encoder_decoder import EncoderDecoder
 from clearhead.ops.softmax import at_least_float32
 from clearhead.tracing.metrics import checked_id, id_of
+from clearhead.tracing.pictures import columns_of
 from clearhead.tracing.select import Selection
 
 Model = Loaded | Decoder | EncoderDecoder
@@ -89,13 +89,18 @@ def head_shares(attention: MultiHeadAttention, mixed: Tensor) -> Tensor:
     return mixed.to(kind) @ of_heads.permute(1, 2, 0)
 
 
+def module_of(model: Model) -> Decoder | EncoderDecoder:
+    """The model itself."""
+    return model.model if isinstance(model, Loaded) else model
+
+
 def decoder_of(model: Loaded | Decoder) -> Decoder:
     """The model itself.
 
     Raises:
         UserError: if it is not a decoder-only one, or would drop something at random.
     """
-    module = model.model if isinstance(model, Loaded) else model
+    module = module_of(model)
     if not isinstance(module, Decoder):
         raise UserError(say("tracing.not_a_decoder", name=type(module).__name__))
     must_not_drop(model)
@@ -104,8 +109,7 @@ def decoder_of(model: Loaded | Decoder) -> Decoder:
 
 def must_not_drop(model: Model) -> None:
     """Raise a UserError if two forwards of the model differ by chance."""
-    module: nn.Module = model.model if isinstance(model, Loaded) else model
-    if any(part.training and part.p > 0 for part in module.modules() if isinstance(part, nn.Dropout)):
+    if any(part.training and part.p > 0 for part in module_of(model).modules() if isinstance(part, nn.Dropout)):
         raise UserError(say("tracing.drops"))
 
 
@@ -116,7 +120,7 @@ def token_id(model: Model, token: int | str) -> int:
         UserError: if the text is not one token, a bare model is given a text, or the id is outside the vocabulary.
     """
     id = id_of(token, model.tokenizer if isinstance(model, Loaded) else None)
-    module = model.model if isinstance(model, Loaded) else model
+    module = module_of(model)
     return checked_id(id, (module if isinstance(module, Decoder) else module.decoder).head.out_features)
 
 
@@ -137,14 +141,10 @@ def piece(model: Model, id: int) -> str:
 
 def columns(rows: Sequence[Sequence[str]]) -> str:
     """A table for a terminal: the first column to the left, the others to the right; Chinese is two places wide."""
-    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(columns_of, column)) for column in zip(*rows, strict=True)]
     lines = []
     for first, *rest in rows:
-        cells = [first + " " * (widths[0] - _width(first))]
-        cells += [" " * (width - _width(cell)) + cell for cell, width in zip(rest, widths[1:], strict=True)]
+        cells = [first + " " * (widths[0] - columns_of(first))]
+        cells += [" " * (width - columns_of(cell)) + cell for cell, width in zip(rest, widths[1:], strict=True)]
         lines.append("  ".join(cells).rstrip())
     return "\n".join(lines)
-
-
-def _width(text: str) -> int:
-    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)

@@ -36,12 +36,12 @@ def heat_text(weights: Tensor, queries: Sequence[str], keys: Sequence[str]) -> s
         keys: S tokens.
     """
     labels = [shown(token) for token in queries]
-    margin = max(map(_width, labels), default=0)
+    margin = max(map(columns_of, labels), default=0)
     head = " " * (margin + 1) + "".join(_cell(shown(token)) for token in keys)
     lines = [head.rstrip()]
     for label, row in zip(labels, weights.tolist(), strict=True):
         shades = "".join(SHADES[min(int(weight * len(SHADES)), len(SHADES) - 1)] * 2 for weight in row)
-        lines.append(f"{' ' * (margin - _width(label))}{label} {shades}".rstrip())
+        lines.append(f"{' ' * (margin - columns_of(label))}{label} {shades}".rstrip())
     return "\n".join(lines)
 
 
@@ -55,7 +55,7 @@ def heat_svg(weights: Tensor, queries: Sequence[str], keys: Sequence[str], title
         title: stands above.
     """
     # Tokens of several letters stand in their own width; a letter is about 8 pixels wide, a Chinese sign 14.
-    margin = 12 + max((7 * _width(shown(token)) for token in [*queries, *keys]), default=0)
+    margin = 12 + max((7 * columns_of(shown(token)) for token in [*queries, *keys]), default=0)
     width, height = margin + CELL * len(keys) + 10, margin + 24 + CELL * len(queries) + 10
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
@@ -117,7 +117,7 @@ def _blue(weight: float) -> str:
     return f"#{light[0]:02x}{light[1]:02x}{light[2]:02x}"
 
 
-def _width(text: str) -> int:
+def columns_of(text: str) -> int:
     """Columns of a terminal: Chinese signs take two, combining marks none."""
     return sum(
         0 if unicodedata.combining(sign) else 2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in text
@@ -128,7 +128,7 @@ def _cell(token: str) -> str:
     """The beginning of a token, two columns wide."""
     cell = ""
     for sign in token:
-        if _width(cell + sign) > 2:
+        if columns_of(cell + sign) > 2:
             break
         cell += sign
-    return cell + " " * (2 - _width(cell))
+    return cell + " " * (2 - columns_of(cell))

@@ -13,13 +13,13 @@ from torch import Tensor
 
 from clearhead.formats.load import Loaded
 from clearhead.messages import UserError, say
-from clearhead.models.decoder import Decoder
 from clearhead.models.encoder_decoder import EncoderDecoder
 from clearhead.ops.tap import NO_TAP, Tap
 from clearhead.text import MarkedTokenizer
 from clearhead.tracing.aliases import own_pattern
 from clearhead.tracing.edit import Chain
 from clearhead.tracing.names import known_axes
+from clearhead.tracing.parts import Model, module_of
 from clearhead.tracing.record import Recorder
 from clearhead.tracing.select import Heads, Selection
 
@@ -139,17 +139,15 @@ class Input:
     source_tokens: list[str]
 
 
-def input_of(
-    model: Loaded | Decoder | EncoderDecoder, text: str | Sequence[int], target: str | Sequence[int] | None = None
-) -> Input:
+def input_of(model: Model, text: str | Sequence[int], target: str | Sequence[int] | None = None) -> Input:
     """The text as the model reads it; for an encoder-decoder the source, and the target behind the mark that begins it.
 
     Raises:
         UserError: if a text is given and no tokenizer, a target and no encoder, or there is nothing to read.
     """
     loaded = model if isinstance(model, Loaded) else None
-    ids, device = _ids(loaded, text), next(_module(model).parameters()).device
-    if not isinstance(_module(model), EncoderDecoder):
+    ids, device = _ids(loaded, text), next(module_of(model).parameters()).device
+    if not isinstance(module_of(model), EncoderDecoder):
         if target is not None:
             raise UserError(say("tracing.target_alone"))
         return Input(torch.tensor([ids], device=device), None, _shown(loaded, ids), [])
@@ -167,15 +165,15 @@ def input_of(
     )
 
 
-def run(model: Loaded | Decoder | EncoderDecoder, read: Input, tap: Tap = NO_TAP) -> Tensor:
+def run(model: Model, read: Input, tap: Tap = NO_TAP) -> Tensor:
     """One forward: logits (B,T,V)."""
-    module = _module(model)
+    module = module_of(model)
     logits: Tensor = module(read.ids, tap=tap) if read.source is None else module(read.source, read.ids, tap=tap)
     return logits
 
 
 def trace(
-    model: Loaded | Decoder | EncoderDecoder,
+    model: Model,
     text: str | Sequence[int],
     *,
     target: str | Sequence[int] | None = None,
@@ -216,21 +214,18 @@ def traced(recorder: Recorder, read: Input) -> Trace:
     Raises:
         UserError: if it kept nothing.
     """
-    if not recorder.tensors:
-        raise UserError(
-            say(
-                "tracing.no_name",
-                names=" ".join([names] if isinstance(names := recorder.selection.names, str) else names),
-            )
-        )
+    must_have_kept(recorder)
     selection = recorder.selection
     differences = {name: float(difference) for name, difference in recorder.differences.items()}
     places = None if selection.positions is None else list(selection.positions)
     return Trace(recorder.tensors, read.tokens, read.source_tokens, differences, places, selection.heads)
 
 
-def _module(model: Loaded | Decoder | EncoderDecoder) -> Decoder | EncoderDecoder:
-    return model.model if isinstance(model, Loaded) else model
+def must_have_kept(recorder: Recorder) -> None:
+    """Raise a UserError if no tensor has a name that was asked for."""
+    names = recorder.selection.names
+    if not recorder.tensors:
+        raise UserError(say("tracing.no_name", names=names if isinstance(names, str) else " ".join(names)))
 
 
 def _ids(loaded: Loaded | None, text: str | Sequence[int]) -> list[int]:
