@@ -8,7 +8,7 @@ import pytest
 
 from clearhead.messages import UserError
 from clearhead.text import LEAST_BYTES, read_text
-from clearhead.text.tokenizers import UNKNOWN
+from clearhead.text.tokenizer import UNKNOWN
 
 ENGLISH = "A small cat sits on the mat.\nIt says: hello, world!\n" * 30
 CHINESE = "小猫趴在垫子上，它说：“你好，世界！”\n有一天，她来到山里看花。\n" * 30

@@ -76,7 +76,7 @@ def ids_of(loaded: Loaded, request: Request) -> tuple[list[int], tuple[int, ...]
         if len(ids) >= room:
             raise UserError(say("models.source_too_long", length=len(ids) + 1, context=room))
         return [tokenizer.begin], (*ids, tokenizer.end)
-    if not ids and isinstance(tokenizer, MarkedTokenizer):
+    if not ids and tokenizer.begin is not None:
         ids = [tokenizer.begin]
     if not ids:
         raise UserError(say("generation.empty_prompt"))
@@ -91,7 +91,8 @@ def ends_of(loaded: Loaded, request: Request) -> frozenset[int]:
     """
     if request.eos is not None:
         return frozenset(index(id) for id in request.eos)
-    return frozenset([loaded.tokenizer.end]) if isinstance(loaded.tokenizer, MarkedTokenizer) else frozenset()
+    end = loaded.tokenizer.end
+    return frozenset() if end is None else frozenset([end])
 
 
 def within(id: int, vocab: int) -> None:

@@ -3,16 +3,41 @@
 A test holds the two languages to the same fields and every key to being used.
 """
 
-from clearhead.messages import checking, cli, cli_trace, explain, formats, generation, models, text, tracing, training
+from clearhead.messages import (
+    adapting,
+    checking,
+    cli,
+    cli_trace,
+    conversations,
+    data,
+    explain,
+    formats,
+    generation,
+    models,
+    scoring,
+    text,
+    text_sources,
+    token_files,
+    tokenizers,
+    tracing,
+    training,
+)
 
 MESSAGES: dict[str, tuple[str, str]] = {
     **text.MESSAGES,
+    **text_sources.MESSAGES,
+    **tokenizers.MESSAGES,
     **models.MESSAGES,
     **explain.MESSAGES,
     **formats.MESSAGES,
+    **token_files.MESSAGES,
     **generation.MESSAGES,
     **tracing.MESSAGES,
     **training.MESSAGES,
+    **data.MESSAGES,
+    **conversations.MESSAGES,
+    **adapting.MESSAGES,
+    **scoring.MESSAGES,
     **checking.MESSAGES,
     **cli.MESSAGES,
     **cli_trace.MESSAGES,

@@ -5,14 +5,10 @@ from clearhead.text.files import LEAST_BYTES, DecodedText, read_text
 from clearhead.text.ids import Ids
 from clearhead.text.marked import MarkedTokenizer
 from clearhead.text.pairs import Pair, Pairs, look_like_pairs, read_pairs, split_pairs
+from clearhead.text.saved import tokenizer_from_dict
 from clearhead.text.split import DocumentsSplit, Split, split_document, split_documents
-from clearhead.text.tokenizers import (
-    ByteTokenizer,
-    CharacterTokenizer,
-    TextStream,
-    Tokenizer,
-    tokenizer_from_dict,
-)
+from clearhead.text.tokenizer import TextStream, Tokenizer
+from clearhead.text.tokenizers import ByteTokenizer, CharacterTokenizer
 
 __all__ = [
     "LEAST_BYTES",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,83 +15,13 @@ from numpy.typing import NDArray
 from clearhead.messages import UserError, say
 from clearhead.text.code_points import code_points
 from clearhead.text.ids import Ids, checked_ids
-from clearhead.text.marked import MarkedTokenizer
+from clearhead.text.tokenizer import FORMAT_VERSION, UNKNOWN
 
-__all__ = [
-    "FORMAT_VERSION",
-    "UNKNOWN",
-    "ByteStream",
-    "ByteTokenizer",
-    "CharacterStream",
-    "CharacterTokenizer",
-    "TextStream",
-    "Tokenizer",
-    "tokenizer_from_dict",
-]
+__all__ = ["ByteStream", "ByteTokenizer", "CharacterStream", "CharacterTokenizer"]
 
-FORMAT_VERSION = 1
-"""The version of what `to_dict` writes."""
-
-UNKNOWN = "\ufffd"
-"""The mark that stands for what a tokenizer does not know: U+FFFD, the replacement character."""
+NO_SPECIALS: Mapping[str, int] = MappingProxyType({})
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-class TextStream(Protocol):
-    """Ids one at a time -> text as soon as its characters are whole.
-
-    Everything that `push` gave out, and then `finish`, joined, is `decode` of the same ids.
-    """
-
-    def push(self, id: int) -> str:
-        """The characters that this id completes; "" if it completes none."""
-        ...
-
-    def finish(self) -> str:
-        """What is still held back, as `decode` would write it; the stream then begins anew."""
-        ...
-
-
-class Tokenizer(Protocol):
-    """What training and generation ask of a tokenizer."""
-
-    @property
-    def size(self) -> int:
-        """The number of ids, V; ids are 0 to V - 1."""
-        ...
-
-    def encode(self, text: str) -> list[int]:
-        """The ids of a text; never an error, whatever the text."""
-        ...
-
-    def encode_array(self, text: str) -> NDArray[np.int64]:
-        """The same ids as an array, for whole files."""
-        ...
-
-    def decode(self, ids: Ids) -> str:
-        """The text of the ids.
-
-        Raises:
-            UserError: an id is outside the vocabulary; the message names both numbers.
-        """
-        ...
-
-    def pieces(self, ids: Ids) -> list[str]:
-        """Each id by itself, as it is shown to a reader.
-
-        Raises:
-            UserError: as `decode`.
-        """
-        ...
-
-    def stream(self) -> TextStream:
-        """A new stream for ids that come one at a time."""
-        ...
-
-    def to_dict(self) -> dict[str, object]:
-        """What `tokenizer_from_dict` needs to make an equal tokenizer: numbers and strings only."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -134,6 +64,19 @@ class CharacterTokenizer:
         """The number of ids: the characters and the unknown mark."""
         return 1 + len(self.characters)
 
+    @property
+    def begin(self) -> None:
+        """There is none: every id is a character."""
+
+    @property
+    def end(self) -> None:
+        """There is none."""
+
+    @property
+    def specials(self) -> Mapping[str, int]:
+        """None."""
+        return NO_SPECIALS
+
     @cached_property
     def _point_of_id(self) -> NDArray[np.uint32]:
         return code_points(UNKNOWN + self.characters)
@@ -154,6 +97,10 @@ class CharacterTokenizer:
     def encode_array(self, text: str) -> NDArray[np.int64]:
         """The same ids as an array, for whole files."""
         return self._id_of_point[np.minimum(code_points(text), len(self._id_of_point) - 1)]
+
+    def encode_many(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
+        """The ids of each text."""
+        return [self.encode_array(text) for text in texts]
 
     def decode(self, ids: Ids) -> str:
         """The characters of the ids, joined.
@@ -208,6 +155,19 @@ class ByteTokenizer:
         """The number of ids: 256."""
         return 256
 
+    @property
+    def begin(self) -> None:
+        """There is none: every id is a byte."""
+
+    @property
+    def end(self) -> None:
+        """There is none."""
+
+    @property
+    def specials(self) -> Mapping[str, int]:
+        """None."""
+        return NO_SPECIALS
+
     def encode(self, text: str) -> list[int]:
         """The bytes of the text in UTF-8."""
         return list(self._bytes(text))
@@ -215,6 +175,10 @@ class ByteTokenizer:
     def encode_array(self, text: str) -> NDArray[np.int64]:
         """The same ids as an array, for whole files."""
         return np.frombuffer(self._bytes(text), dtype=np.uint8).astype(np.int64)
+
+    def encode_many(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
+        """The ids of each text."""
+        return [self.encode_array(text) for text in texts]
 
     def decode(self, ids: Ids) -> str:
         """The text of the bytes; U+FFFD for bytes that are no UTF-8.
@@ -259,40 +223,3 @@ class ByteStream:
         rest = self._decoder.decode(b"", final=True)
         self._decoder.reset()
         return rest
-
-
-def tokenizer_from_dict(saved: object) -> Tokenizer:
-    """The tokenizer that `to_dict` described, after any journey through JSON.
-
-    Raises:
-        UserError: `saved` is not that: the message names the field that is wrong.
-    """
-    return _restored(saved, "tokenizer", "")
-
-
-def _restored(saved: object, name: str, within: str) -> Tokenizer:
-    if not isinstance(saved, Mapping):
-        raise _malformed(name, saved)
-    version = saved.get("format_version")
-    if not isinstance(version, int) or version < 1:
-        raise _malformed(f"{within}format_version", version)
-    if version > FORMAT_VERSION:
-        raise UserError(say("text.tokenizer_version", found=version, known=FORMAT_VERSION))
-    match saved.get("type"):
-        case "CharacterTokenizer":
-            characters = saved.get("characters")
-            if not isinstance(characters, str):
-                raise _malformed(f"{within}characters", characters)
-            return CharacterTokenizer(characters)
-        case "ByteTokenizer":
-            return ByteTokenizer()
-        case "MarkedTokenizer" if not within:
-            return MarkedTokenizer(_restored(saved.get("inner"), "inner", "inner."))
-        case other:
-            raise _malformed(f"{within}type", other)
-
-
-def _malformed(field: str, found: object) -> UserError:
-    shown = ascii(found)
-    shown = shown if len(shown) <= 60 else shown[:57] + "..."
-    return UserError(say("text.tokenizer_malformed", field=field, found=shown))
