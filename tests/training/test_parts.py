@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
+from clearhead.messages import UserError
 from clearhead.models.build import build
 from clearhead.models.config import DecoderConfig
 from clearhead.ops import cross_entropy
@@ -43,7 +44,7 @@ def test_within_an_epoch_windows_lie_in_a_document_and_never_overlap(
 ) -> None:
     texts = documents(*lengths)
     if max(lengths) <= context:
-        with pytest.raises(ValueError, match=f"more than {context} tokens"):
+        with pytest.raises(UserError, match=f"more than {context} tokens"):
             Windows(texts, context, batch, seed)
         return
     windows = Windows(texts, context, batch, seed)

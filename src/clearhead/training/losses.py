@@ -7,16 +7,35 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from clearhead.ops.loss import IGNORED
+from clearhead.ops.masks import Documents, document_positions
 from clearhead.training.batches import Batch
+from clearhead.training.masking import MaskedBatch
+from clearhead.training.packed import PackedBatch
 from clearhead.training.pairs import PairBatch
 
 
-def next_token(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
+def next_token(model: nn.Module, batch: Batch | PackedBatch) -> tuple[Tensor, Tensor]:
     """Σ -ln p(target) over the real targets in nats, and their count; PyTorch's kernel for `ops.cross_entropy`.
 
-    The batch already holds targets one place after the inputs; nothing is shifted here.
+    The batch already holds targets one place after the inputs; nothing is shifted here. Packed documents see those
+    before them in their row.
     """
     return _scored(model(batch.inputs), batch.targets)
+
+
+def packed_next_token(model: nn.Module, batch: PackedBatch) -> tuple[Tensor, Tensor]:
+    """The same where each document of a row sees itself alone and counts its positions from 0.
+
+    The loss of a document that is not cut is then that of the document by itself.
+    """
+    alone = Documents(batch.documents, batch.documents)
+    logits = model(batch.inputs, visible=alone, positions=document_positions(batch.documents))
+    return _scored(logits, batch.targets)
+
+
+def masked_token(model: nn.Module, batch: MaskedBatch) -> tuple[Tensor, Tensor]:
+    """The same for an encoder that guesses, from both sides, what stood where a token was chosen."""
+    return _scored(model(batch.inputs, real=batch.real), batch.targets)
 
 
 def target_token(model: nn.Module, batch: PairBatch) -> tuple[Tensor, Tensor]:

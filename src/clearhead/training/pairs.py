@@ -11,14 +11,15 @@ import torch
 from torch import Tensor
 
 from clearhead.ops.loss import IGNORED
-from clearhead.training.batches import Epochs, Ids
+from clearhead.training.batches import Document, Marked
+from clearhead.training.order import ALL, Epochs, Share
 
 
 class IdPair(NamedTuple):
     """A source and its target as token ids, without marks; either may be empty."""
 
-    source: Ids
-    target: Ids
+    source: Document
+    target: Document
 
 
 class Marks(NamedTuple):
@@ -55,30 +56,32 @@ def batch_of(pairs: Sequence[IdPair], marks: Marks) -> PairBatch:
     inputs = torch.zeros(rows, steps, dtype=torch.long)
     targets = torch.full((rows, steps), IGNORED)
     for row, pair in enumerate(pairs):
-        source[row, : sources[row]] = _marked(pair.source, marks.end)
-        inputs[row, 0] = marks.begin
-        inputs[row, 1 : len(pair.target) + 1] = torch.from_numpy(pair.target)
-        targets[row, : len(pair.target) + 1] = _marked(pair.target, marks.end)
+        source[row, : sources[row]] = torch.from_numpy(Marked(pair.source, end=marks.end)[:])
+        target = torch.from_numpy(Marked(pair.target, marks.begin, marks.end)[:])
+        inputs[row, : len(target) - 1] = target[:-1]
+        targets[row, : len(target) - 1] = target[1:]
     return PairBatch(source, torch.arange(max(sources)) < torch.tensor(sources)[:, None], inputs, targets)
 
 
 class Shuffled:
-    """Every pair once an epoch, in an order of the epoch's own; `shuffled(step)` depends on the seed and the step alone.
+    """Every pair once an epoch, in an order of its own; `shuffled(step)` depends on the seed, the step and the rank alone.
 
     Args:
         pairs: at least one.
         marks: of the tokenizer.
-        batch: how many pairs a step takes.
+        batch: how many pairs a step takes, on all ranks together.
         seed: of the orders.
+        share: which of them are this process's.
     """
 
-    def __init__(self, pairs: Sequence[IdPair], marks: Marks, batch: int, seed: int) -> None:
-        self.pairs, self.marks, self.batch = pairs, marks, batch
+    def __init__(self, pairs: Sequence[IdPair], marks: Marks, batch: int, seed: int, *, share: Share = ALL) -> None:
+        self.pairs, self.marks, self.batch, self.share = pairs, marks, batch, share
         self.epochs = Epochs(lambda generator: generator.permutation(len(pairs)), len(pairs), seed)
 
     def __call__(self, step: int) -> PairBatch:
-        """The batch of update `step`, counted from 0."""
-        return batch_of([self.pairs[number] for number in self.epochs.of_step(step, self.batch)], self.marks)
+        """This rank's batch of update `step`, counted from 0."""
+        numbers = self.epochs.of_step(step, self.batch, self.share)
+        return batch_of([self.pairs[int(number)] for number in numbers], self.marks)
 
 
 class Drawn:
@@ -93,17 +96,29 @@ class Drawn:
     Args:
         draw: from a generator to a pair.
         marks: ids that no pair holds.
-        batch: how many pairs a step takes.
+        batch: how many pairs a step takes, on all ranks together.
         seed: with the step, of the generator.
+        share: which of them are this process's; it draws them all.
     """
 
-    def __init__(self, draw: Callable[[np.random.Generator], IdPair], marks: Marks, *, batch: int, seed: int) -> None:
-        self.draw, self.marks, self.batch, self.seed = draw, marks, batch, seed
+    def __init__(
+        self,
+        draw: Callable[[np.random.Generator], IdPair],
+        marks: Marks,
+        *,
+        batch: int,
+        seed: int,
+        share: Share = ALL,
+    ) -> None:
+        self.draw, self.marks, self.batch, self.seed, self.share = draw, marks, batch, seed, share
 
     def __call__(self, step: int) -> PairBatch:
-        """The batch of update `step`, counted from 0."""
+        """This rank's batch of update `step`, counted from 0."""
         generator = np.random.default_rng([self.seed, step])
-        return batch_of([self.draw(generator) for _ in range(self.batch)], self.marks)
+        drawn = [self.draw(generator) for _ in range(self.batch)]
+        return batch_of(
+            [drawn[number - step * self.batch] for number in self.share.numbers(step, self.batch)], self.marks
+        )
 
 
 def all_pairs(pairs: Sequence[IdPair], marks: Marks, batch: int, *, scores: float = math.inf) -> Iterator[PairBatch]:
@@ -124,7 +139,3 @@ def all_pairs(pairs: Sequence[IdPair], marks: Marks, batch: int, *, scores: floa
             first, longest = number, length
     if first < len(pairs):
         yield batch_of(pairs[first:], marks)
-
-
-def _marked(ids: Ids, mark: int) -> Tensor:
-    return torch.from_numpy(np.append(ids, mark))
