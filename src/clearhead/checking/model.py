@@ -5,7 +5,7 @@ from __future__ import annotations
 from clearhead.checking.decoder import check_decoder
 from clearhead.checking.encoder_decoder import check_encoder_decoder
 from clearhead.checking.finding import Finding
-from clearhead.formats.load import Loaded
+from clearhead.formats.load import Loaded, writer_of
 from clearhead.models.config import DecoderConfig
 from clearhead.models.config_encoders import EncoderDecoderConfig
 from clearhead.models.decoder import Decoder
@@ -18,8 +18,11 @@ def check_model(loaded: Loaded, *, seed: int = 0) -> list[Finding]:
     Args:
         loaded: what `load` gave.
         seed: of the ids that the model reads.
+
+    Raises:
+        UserError: if it is an encoder, of which there are no checks.
     """
-    match loaded.model, loaded.config:
+    match writer_of(loaded), loaded.config:
         case Decoder() as model, DecoderConfig() as config:
             return check_decoder(model, config, seed=seed)
         case EncoderDecoder() as model, EncoderDecoderConfig() as config:

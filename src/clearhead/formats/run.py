@@ -5,8 +5,9 @@ runs/x/
   tokenizer.json     text <-> ids
   chat_template.jinja  if you put one there: how conversations are written down, as in Hugging Face folders
   metrics.jsonl      a line per update
+  base.safetensors   the weights that stay as they are, written once, if the run trains changes of low rank (LoRA)
   checkpoints/
-    000500/          model.safetensors, training.safetensors, state.json
+    000500/          model.safetensors (with LoRA the changes alone), training.safetensors, state.json
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from clearhead.formats.atomic import discard, new_folder, remove_leftovers, writ
 from clearhead.messages import UserError, say
 from clearhead.models.codec import from_plain, to_plain
 from clearhead.models.config import ModelConfig
+from clearhead.models.low_rank import LowRank, low_rank_of
 from clearhead.text import Tokenizer, tokenizer_from_dict
 from clearhead.text.files import read_raw
 
@@ -46,7 +48,32 @@ class Run:
     model: ModelConfig
     tokenizer: Tokenizer
     details: dict[str, Any]
-    """What the training recorded: settings, data, versions."""
+    """What the training recorded: settings, data, versions.
+
+    `init` says what the run began with, if not with fresh weights: `model`, its name, and `sha256`, the digest of its
+    weights. `lora` holds a `LowRank` as plain data, if its changes alone are trained.
+    """
+
+    @property
+    def lora(self) -> LowRank | None:
+        """What is trained beside weights that stay as they are; None where all weights are trained.
+
+        Raises:
+            UserError: if the description says something else than a `LowRank`.
+        """
+        plain = self.details.get("lora")
+        return None if plain is None else low_rank_of(plain)
+
+    @property
+    def base(self) -> Path:
+        """The file of the weights that stay as they are, in a run that trains at low rank."""
+        return self.path / "base.safetensors"
+
+    @property
+    def begins_with(self) -> str | None:
+        """The digest of the weights that the run began with; None if they were fresh."""
+        begun = self.details.get("init")
+        return str(begun.get("sha256")) if isinstance(begun, dict) else None
 
     @property
     def metrics(self) -> Path:

@@ -11,10 +11,10 @@ from typing import Literal, NoReturn, Protocol
 from jinja2 import TemplateError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from clearhead.formats.load import Loaded
+from clearhead.formats.load import Loaded, writer_of
 from clearhead.messages import UserError, say
 from clearhead.models.encoder_decoder import EncoderDecoder
-from clearhead.text import MarkedTokenizer, Tokenizer
+from clearhead.text import Tokenizer
 
 MISTAKES = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What the expressions of a template raise beside Jinja's own errors, as Python does."""
@@ -93,10 +93,15 @@ class LastTurn:
 
 
 def template_of(loaded: Loaded) -> Template:
-    """How conversations with this model are written down."""
+    """How conversations with this model are written down.
+
+    Raises:
+        UserError: if the model is an encoder, or its template is none.
+    """
+    model = writer_of(loaded)
     if loaded.chat_template is not None:
         return ChatTemplate(loaded.chat_template)
-    return LastTurn() if isinstance(loaded.model, EncoderDecoder) else PlainTurns()
+    return LastTurn() if isinstance(model, EncoderDecoder) else PlainTurns()
 
 
 def fitted(turns: Sequence[Turn], template: Template, tokenizer: Tokenizer, room: int) -> tuple[list[Turn], list[int]]:
@@ -134,7 +139,6 @@ def room_for(loaded: Loaded, max_tokens: int) -> int:
     """How many ids a conversation may have so that an answer of `max_tokens` follows within the context: half of it at least."""
     if isinstance(loaded.model, EncoderDecoder):
         # The source and its end mark; the answer has a context of its own.
-        assert isinstance(loaded.tokenizer, MarkedTokenizer)
         return loaded.model.encoder.context - 1
     context = loaded.model.context
     return max(context - max_tokens, (context + 1) // 2)

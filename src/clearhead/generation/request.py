@@ -6,12 +6,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from operator import index
 
-from clearhead.formats.load import Loaded
+from clearhead.formats.load import Loaded, writer_of
 from clearhead.generation.sampling import SamplingSettings
 from clearhead.messages import UserError, say
 from clearhead.models.config_encoders import EncoderDecoderConfig
 from clearhead.models.encoder_decoder import EncoderDecoder
-from clearhead.text import MarkedTokenizer
 
 
 @dataclass(frozen=True)
@@ -55,10 +54,10 @@ def ids_of(loaded: Loaded, request: Request) -> tuple[list[int], tuple[int, ...]
     """The ids that the decoder begins with, and the source that the encoder reads (empty for a decoder alone).
 
     Raises:
-        UserError: if the prompt is empty and nothing can stand for it, a source is too long, or an id is outside the vocabulary.
+        UserError: if the model is an encoder, the prompt is empty and nothing can stand for it, a source is too long, or an id is outside the vocabulary.
         TypeError: if an id is no whole number.
     """
-    tokenizer, prompt = loaded.tokenizer, request.prompt
+    model, tokenizer, prompt = writer_of(loaded), loaded.tokenizer, request.prompt
     # What is no whole number is refused: a tensor would cut it off without a word.
     ids = tokenizer.encode(prompt) if isinstance(prompt, str) else [index(id) for id in prompt]
     config = loaded.config
@@ -68,11 +67,12 @@ def ids_of(loaded: Loaded, request: Request) -> tuple[list[int], tuple[int, ...]
     # What the settings name is looked at here, before anything is written.
     for id in (*(request.eos or ()), *request.sampling.logit_bias, *(request.sampling.allowed or ())):
         within(id, config.vocab)
-    if isinstance(loaded.model, EncoderDecoder):
-        assert isinstance(tokenizer, MarkedTokenizer), "an answer needs marks that begin and end it"
+    if isinstance(model, EncoderDecoder):
+        assert tokenizer.begin is not None, "an answer needs marks that begin and end it"
+        assert tokenizer.end is not None
         if not ids:
             raise UserError(say("generation.empty_source"))
-        room = loaded.model.encoder.context
+        room = model.encoder.context
         if len(ids) >= room:
             raise UserError(say("models.source_too_long", length=len(ids) + 1, context=room))
         return [tokenizer.begin], (*ids, tokenizer.end)

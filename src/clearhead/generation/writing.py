@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from clearhead.formats.load import Loaded
+from clearhead.formats.load import Loaded, writer_of
 from clearhead.generation.drafts import NO_DRAFT, Draft, LookupDraft, ModelDraft
 from clearhead.generation.draws import dice
 from clearhead.generation.endings import FinishReason, ends_for
@@ -109,14 +109,15 @@ def reader_for(
     """How the loaded model reads; `overflow` as it suits the model's kind if None.
 
     Raises:
-        UserError: if the choice is unknown.
+        UserError: if the model is an encoder, or the choice is unknown.
     """
+    model = writer_of(loaded)
     check_overflow(overflow)
     if padding not in ("left", "right"):
         raise UserError(say("generation.setting", name="padding", value=padding, wanted="left | right"))
-    answers = isinstance(loaded.model, EncoderDecoder)
+    answers = isinstance(model, EncoderDecoder)
     return Reader(
-        loaded.model,
+        model,
         overflow or ("stop" if answers else "recompute"),
         padding,
         # Padding on the right comes to stand between real tokens, which a ring cannot serve.

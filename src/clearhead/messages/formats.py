@@ -9,6 +9,14 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{path} cannot be read as safetensors ({reason}); use another checkpoint",
         "无法把 {path} 读作 safetensors（{reason}）；请换一个检查点",
     ),
+    "formats.bad_base": (
+        "{path} cannot be read ({reason}): it holds the weights that this run's changes belong to; restore it or train anew",
+        "无法读取 {path}（{reason}）：本运行的改动依附于其中的权重；请恢复该文件或重新训练",
+    ),
+    "formats.other_base": (
+        "{path} holds other weights (digest {found}...) than this run began with ({recorded}...); restore it or train anew",
+        "{path} 中的权重（摘要 {found}...）不是本运行开始时的权重（{recorded}...）；请恢复该文件或重新训练",
+    ),
     "formats.missing": (
         "{path} lacks {count} of the model's tensors, {name} first; it belongs to another configuration",
         "{path} 缺少模型的 {count} 个张量（首个为 {name}）；它属于另一个配置",
@@ -46,8 +54,8 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{path} 只是编码器；此命令运行解码器与编码器-解码器",
     ),
     "formats.no_marks": (
-        "{path}: an encoder-decoder needs a MarkedTokenizer, whose marks begin and end a target, not {name}",
-        "{path}：编码器-解码器需要带起止标记的 MarkedTokenizer，而不是 {name}",
+        "{path}: an encoder-decoder needs a tokenizer with marks that begin and end a target, which {name} has not",
+        "{path}：编码器-解码器的分词器需要目标的起止标记，而 {name} 没有",
     ),
     "formats.vocab": (
         "{path}: the tokenizer has {tokenizer} ids and the model {model}; they do not belong together",

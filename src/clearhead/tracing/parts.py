@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from clearhead.formats.load import Loaded
+from clearhead.formats.load import Loaded, writer_of
 from clearhead.layers.attention import MultiHeadAttention
 from clearhead.layers.norm import LayerNorm, OffsetRMSNorm, RMSNorm
 from clearhead.messages import UserError, say
@@ -90,8 +90,12 @@ def head_shares(attention: MultiHeadAttention, mixed: Tensor) -> Tensor:
 
 
 def module_of(model: Model) -> Decoder | EncoderDecoder:
-    """The model itself."""
-    return model.model if isinstance(model, Loaded) else model
+    """The model itself.
+
+    Raises:
+        UserError: if it is an encoder alone.
+    """
+    return writer_of(model) if isinstance(model, Loaded) else model
 
 
 def decoder_of(model: Loaded | Decoder) -> Decoder:

@@ -15,7 +15,6 @@ from clearhead.formats.load import Loaded
 from clearhead.messages import UserError, say
 from clearhead.models.encoder_decoder import EncoderDecoder
 from clearhead.ops.tap import NO_TAP, Tap
-from clearhead.text import MarkedTokenizer
 from clearhead.tracing.aliases import own_pattern
 from clearhead.tracing.edit import Chain
 from clearhead.tracing.names import known_axes
@@ -153,8 +152,10 @@ def input_of(model: Model, text: str | Sequence[int], target: str | Sequence[int
         return Input(torch.tensor([ids], device=device), None, _shown(loaded, ids), [])
     answer = [] if target is None else _ids(loaded, target)
     if loaded is not None:
-        assert isinstance(loaded.tokenizer, MarkedTokenizer)
-        ids, answer = [*ids, loaded.tokenizer.end], [loaded.tokenizer.begin, *answer]
+        begin, end = loaded.tokenizer.begin, loaded.tokenizer.end
+        assert begin is not None, "an answer needs marks that begin and end it"
+        assert end is not None
+        ids, answer = [*ids, end], [begin, *answer]
     if not answer:
         raise UserError(say("tracing.no_target"))
     return Input(

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from clearhead.formats.atomic import new_folder, write_json
 from clearhead.formats.run import Checkpoint, Run
-from clearhead.formats.weights import fill, own_tensors, read_tensors, save_tensors
+from clearhead.formats.weights import changing_tensors, fill_tensors, read_tensors, save_tensors
 from clearhead.messages import UserError, say
 
 
@@ -19,14 +19,14 @@ def save_checkpoint(
 ) -> None:
     """Write the checkpoint of `step` under a temporary name, rename it, then delete all but the latest and the best.
 
-    It holds the weights, the optimiser's running means and the state of the random numbers (dropout). The place in
+    It holds the weights (of a model with frozen ones only the others), the optimiser's running means and the state of the random numbers (dropout). The place in
     the data needs no record: it follows from the step.
 
     Raises:
         UserError: if it cannot be written; the checkpoints that were there stay.
     """
     with new_folder(run.new_checkpoint(step)) as folder:
-        save_tensors(own_tensors(model), folder / "model.safetensors", {"format": "pt"})
+        save_tensors(changing_tensors(model), folder / "model.safetensors", {"format": "pt"})
         save_tensors(_optimizer_tensors(model, optimizer) | _random_states(), folder / "training.safetensors")
         write_json(
             folder / "state.json",
@@ -38,15 +38,18 @@ def save_checkpoint(
 def restore_checkpoint(checkpoint: Checkpoint, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     """Put model, optimiser and random numbers back to where `checkpoint` saved them, in place.
 
+    What of the model is frozen is in no checkpoint and stays as it is.
+
     Raises:
         UserError: if a file is damaged or belongs to another model.
     """
     source = checkpoint.path / "model.safetensors"
-    fill(model, read_tensors(source), source)
+    fill_tensors(changing_tensors(model), read_tensors(source), source)
     source = checkpoint.path / "training.safetensors"
     tensors = read_tensors(source)
     state = optimizer.state_dict()
-    state["state"] = _states(_numbered(model, optimizer), tensors, source)
+    # An optimiser has no means before its first update.
+    state["state"] = _states(_numbered(model, optimizer) if checkpoint.step else [], tensors, source)
     optimizer.load_state_dict(state)
     if "random.cpu" not in tensors:
         raise UserError(say("formats.missing", path=source, name="random.cpu", count=1))

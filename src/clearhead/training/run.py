@@ -9,12 +9,17 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from clearhead.formats.run import Run
+from clearhead.formats.weights import write_tensors
 from clearhead.messages import UserError, say
+from clearhead.models.adapt import adapt, frozen_tensors
 from clearhead.models.build import build
 from clearhead.models.config import ModelConfig
 from clearhead.models.device import pick_dtype
+from clearhead.models.low_rank import LowRank
+from clearhead.training.adapting import frozen_digest, must_have_begun, prepared
 from clearhead.training.checkpoint import restore_checkpoint, save_checkpoint
 from clearhead.training.fit import Update, evaluate, fit
 from clearhead.training.objective import Objective
@@ -47,15 +52,21 @@ class Training:
     """A training that can be stopped between any two events and gone on with.
 
     Args:
-        run: where it lives; its latest checkpoint, if any, is where it goes on.
+        run: where it lives; its latest checkpoint, if any, is where it goes on. Its details say what it began with and whether
+            changes of low rank alone are trained.
         settings: how it goes.
         objective: what it learns from.
         device: where the model runs.
+        init: the weights that a run begins with whose details have `init`; not needed once it has a checkpoint.
 
     Attributes:
         step: how many updates the weights have had.
         saved_step: the step of the last checkpoint, None before the first.
         best: the lowest validation loss so far; evaluated: the last evaluation, None before the first.
+        frozen: the digest of what is not trained, taken before anything was; None if all is trained.
+
+    Raises:
+        UserError: if the run was to begin with other weights, has no checkpoint yet and none are given, or a file is damaged.
     """
 
     def __init__(
@@ -64,14 +75,19 @@ class Training:
         settings: TrainingSettings,
         objective: Objective[Any],
         device: torch.device,
+        *,
+        init: Mapping[str, Tensor] | None = None,
     ) -> None:
         self.run, self.settings, self.objective = run, settings, objective
-        self.model = build(run.model, seed=settings.seed, device=device)
+        checkpoints = run.checkpoints()
+        if init is None and not checkpoints:
+            must_have_begun(run)
+        self.model = prepared(run, None if checkpoints else init, seed=settings.seed).to(device)
+        self.frozen = frozen_digest(self.model)
         self.optimizer = adamw(
             self.model, lr=settings.lr, weight_decay=settings.weight_decay, betas=(0.9, settings.beta2)
         )
         torch.manual_seed(settings.seed)
-        checkpoints = run.checkpoints()
         self.step = checkpoints[-1].step if checkpoints else 0
         self.saved_step = self.step if checkpoints else None
         self.evaluated: Evaluated | None = None
@@ -82,6 +98,8 @@ class Training:
     def events(self, stop: Callable[[], bool] = lambda: False) -> Iterator[Event]:
         """Train to the last step; an evaluation and a checkpoint follow the update that they belong to.
 
+        A run that begins with other weights saves them first, as step 0: from then on it needs nobody else's files.
+
         Args:
             stop: asked when an update and all that follows it are done; True ends the training there.
 
@@ -89,6 +107,9 @@ class Training:
             UserError: if the loss of an update is not a finite number; the checkpoints stay as they are.
         """
         settings = self.settings
+        if self.run.begins_with is not None and self.saved_step is None:
+            self.save()
+            yield Saved(0)
         schedule = partial(
             warmup_cosine, lr=settings.lr, steps=settings.steps, warmup=settings.warmup, final=settings.final_lr
         )
@@ -124,7 +145,9 @@ class Training:
         return None if self.evaluated is None else self.evaluated.val_loss
 
     def save(self, val_loss: float | None = None) -> None:
-        """Write a checkpoint of the present step."""
+        """Write a checkpoint of the present step; what is frozen is written once, before the first."""
+        if self.frozen is not None and self.saved_step is None:
+            write_tensors(frozen_tensors(self.model), self.run.base)
         save_checkpoint(self.run, self.model, self.optimizer, step=self.step, val_loss=val_loss)
         self.saved_step = self.step
 
@@ -151,14 +174,24 @@ class Training:
         return None if self.settings.dtype == "float32" else pick_dtype(self.settings.dtype)
 
 
-def measured_speed(config: ModelConfig, objective: Objective[Any], device: torch.device, *, updates: int = 12) -> float:
+def measured_speed(
+    config: ModelConfig,
+    objective: Objective[Any],
+    device: torch.device,
+    *,
+    lora: LowRank | None = None,
+    updates: int = 12,
+) -> float:
     """Tokens per second of a real update of this model on this machine, from a few updates on its first batch.
 
     The fastest update counts: the first ones allocate memory and choose kernels, and others may have been disturbed.
     The random state of the process is left as it was.
     """
     with torch.random.fork_rng(devices=[]):
-        model = build(config, seed=0, device=device)
+        model = build(config, seed=0)
+        if lora is not None:
+            adapt(model, lora, seed=0)
+        model.to(device)
         sample = objective.batches(0)
         timed = fit(
             model,
