@@ -178,10 +178,10 @@ def test_missing_folder_and_forbidden(tmp_path, monkeypatch):
     # A name below a file is "not a directory" to POSIX and merely missing to Windows.
     assert "below.txt" in refused(path / "below.txt")
 
-    def forbidden(self):
+    def forbidden(self, mode):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "read_bytes", forbidden)
+    monkeypatch.setattr(Path, "open", forbidden)
     assert "may not be read" in refused(path)
 
 
