@@ -1,0 +1,294 @@
+"""Encoding in pieces is encoding whole: real pre-tokenizers, tiny pieces, and cuts that nobody proved as the planted fault."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from tokenizers import Regex, models, normalizers, pre_tokenizers, trainers
+from tokenizers import Tokenizer as Library
+
+from clearhead.messages import UserError
+from clearhead.text import ByteTokenizer, CharacterTokenizer, MarkedTokenizer, encoding
+from clearhead.text.documents import Document
+from clearhead.text.encoding import Sizes, encoded
+
+TEXT = (
+    "It's a question that they'd asked: why, 1,234,567 times?\nBecause 3.14159 isn't 22/7!\n\n\n"
+    "    Indented   text\twith tabs \n , and café naïve e\u0301t\u0301 ①②③.\r\n'twas'nt\n"
+    "小猫趴在窗台上，看着外面的雨。它想：「今天2024年，天气不好。」\n吾輩は猫である。名前はまだ無い。안녕하세요 세계\n"
+    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\nhahahahahahahahahahaha ha\n 🙂🙃 x_y_z == a->b; \u3000末"
+) * 3
+PIECES = [
+    "it",
+    "'s",
+    "'ll",
+    " ",
+    "  ",
+    "\n",
+    "\n\n",
+    "a",
+    "aa",
+    "1",
+    "23",
+    "456",
+    ",",
+    "。",
+    "小猫",
+    "猫",
+    "e\u0301",
+    "🙂",
+    "\t",
+    "x_y",
+]
+WRITTEN = st.lists(st.sampled_from(PIECES), max_size=60).map("".join)
+GPT2 = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+LLAMA3 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+TINY = Sizes(piece=8, window=16, batch=21, texts=5, longest=1 << 20)
+
+
+@dataclass(frozen=True)
+class Wrapped:
+    """A tokenizer of the library, with what encoding asks of one."""
+
+    library: Library
+    whole: list[str] = field(default_factory=list)
+    """The texts that were encoded by themselves."""
+
+    def encode(self, text: str) -> list[int]:
+        self.whole.append(text)
+        return list(self.library.encode(text, add_special_tokens=False).ids)
+
+    def encode_array(self, text: str) -> NDArray[np.int64]:
+        return np.array(self.encode(text), dtype=np.int64)
+
+    def encode_many(self, texts: list[str]) -> list[NDArray[np.int64]]:
+        found = self.library.encode_batch_fast(texts, add_special_tokens=False)
+        return [np.array(each.ids, dtype=np.int64) for each in found]
+
+
+def bpe(split: pre_tokenizers.PreTokenizer | None, normalizer: normalizers.Normalizer | None = None) -> Library:
+    """Trained on the text above until every frequent string is a token, so that a wrong cut shows."""
+    tokenizer = Library(models.BPE(unk_token="?"))
+    if normalizer is not None:
+        tokenizer.normalizer = normalizer
+    if split is not None:
+        tokenizer.pre_tokenizer = split
+    trainer = trainers.BpeTrainer(
+        vocab_size=600,
+        max_token_length=4,
+        special_tokens=["?"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator([TEXT, "".join(PIECES) * 5], trainer)
+    return tokenizer
+
+
+def byte_level(pattern: str) -> Library:
+    return bpe(
+        pre_tokenizers.Sequence(
+            [
+                pre_tokenizers.Split(Regex(pattern), "isolated"),
+                pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+            ]
+        )
+    )
+
+
+def word_piece() -> Library:
+    tokenizer = Library(models.WordPiece(unk_token="?"))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    trainer = trainers.WordPieceTrainer(vocab_size=300, special_tokens=["?"], show_progress=False)
+    tokenizer.train_from_iterator([TEXT], trainer)
+    return tokenizer
+
+
+def unigram() -> Library:
+    tokenizer = Library(models.Unigram())
+    tokenizer.normalizer = normalizers.NFKC()
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first")
+    trainer = trainers.UnigramTrainer(vocab_size=250, special_tokens=["?"], unk_token="?", show_progress=False)
+    tokenizer.train_from_iterator([TEXT], trainer)
+    return tokenizer
+
+
+KINDS = {
+    "gpt2": lambda: byte_level(GPT2),
+    "llama3": lambda: byte_level(LLAMA3),
+    "prefix space": lambda: bpe(pre_tokenizers.ByteLevel(add_prefix_space=True)),
+    "metaspace always": lambda: bpe(pre_tokenizers.Metaspace(prepend_scheme="always")),
+    "metaspace first": lambda: bpe(pre_tokenizers.Metaspace(prepend_scheme="first")),
+    "metaspace never": lambda: bpe(pre_tokenizers.Metaspace(prepend_scheme="never")),
+    "one word": lambda: bpe(None, normalizers.Replace(" ", "▁")),
+    "one word, prepended": lambda: bpe(
+        None, normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    ),
+    "composed": lambda: bpe(pre_tokenizers.ByteLevel(add_prefix_space=False), normalizers.NFC()),
+    "stripped": lambda: bpe(pre_tokenizers.Whitespace(), normalizers.Strip()),
+    "sentences": lambda: bpe(pre_tokenizers.Split(Regex(r"[^.。?!]+[.。?!]*"), "isolated")),
+    "word piece": word_piece,
+    "unigram": unigram,
+}
+
+
+@cache
+def library(kind: str) -> Library:
+    return KINDS[kind]()
+
+
+def documents(*texts: str, part: int = 5):
+    """Each text in parts of `part` characters."""
+    cut = [[text[begin : begin + part] for begin in range(0, len(text), part)] for text in texts]
+    return lambda: (Document(None, None, iter(parts)) for parts in cut)
+
+
+def together(pieces: Iterator[encoding.Encoded]) -> list[tuple[list[int], int]]:
+    """The ids and the characters of each document."""
+    found: list[tuple[list[int], int]] = []
+    ids: list[int] = []
+    characters = 0
+    for piece in pieces:
+        ids += piece.ids.tolist()
+        characters += piece.characters
+        if piece.ends:
+            found.append((ids, characters))
+            ids, characters = [], 0
+    assert not ids
+    return found
+
+
+def whole(tokenizer, *texts: str) -> list[tuple[list[int], int]]:
+    return [(tokenizer.encode(text), len(text)) for text in texts]
+
+
+def pieces_of(tokenizer, text: str, sizes: Sizes = TINY) -> int:
+    """How many pieces a text is given out in, having looked that they are the whole."""
+    found = list(encoded(tokenizer, documents(text), sizes=sizes))
+    assert together(iter(found)) == whole(tokenizer, text)
+    return len(found)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(text=WRITTEN, part=st.integers(1, 30), piece=st.integers(6, 20), window=st.integers(1, 16))
+def test_in_pieces_is_whole(kind: str, text: str, part: int, piece: int, window: int) -> None:
+    tokenizer = Wrapped(library(kind))
+    sizes = Sizes(piece=piece, window=window, batch=13, texts=4, longest=1 << 20)
+    texts = (text, "", text[: len(text) // 2], "a")
+    assert together(encoded(tokenizer, documents(*texts, part=part), sizes=sizes)) == whole(tokenizer, *texts)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("window", [1, 3, 16])
+def test_the_text_itself(kind: str, window: int) -> None:
+    tokenizer = Wrapped(library(kind))
+    for piece in (6, 11, 40):
+        sizes = Sizes(piece=piece, window=window, batch=50, texts=9, longest=1 << 20)
+        assert together(encoded(tokenizer, documents(TEXT), sizes=sizes)) == whole(tokenizer, TEXT)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "one word, prepended"])
+def test_long_documents_are_cut(kind: str) -> None:
+    assert pieces_of(Wrapped(library(kind)), TEXT) > 5
+
+
+def test_what_cannot_be_cut_is_whole() -> None:
+    assert pieces_of(Wrapped(library("one word, prepended")), TEXT.replace("?", ".")) == 1
+    assert pieces_of(Wrapped(library("gpt2")), "b" * 1000) == 1
+
+
+def test_a_token_that_looks_back_farther_than_the_window_is_no_reason_to_stay_whole() -> None:
+    """How a run of one letter ends depends on its length: the proof saw another token, and both pieces prove the cut."""
+    assert pieces_of(Wrapped(library("gpt2")), ("a" * 21 + "\n") * 20, Sizes(piece=25, window=3)) > 10
+
+
+def test_the_search_for_a_cut_ends() -> None:
+    text = "b" * 100 + " b" * 500
+    assert pieces_of(Wrapped(library("gpt2")), text, Sizes(piece=8, window=4, longest=256)) > 50
+    assert pieces_of(Wrapped(library("gpt2")), text, Sizes(piece=8, window=4, longest=64)) == 1
+
+
+@pytest.mark.parametrize("kind", ["llama3", "metaspace first", "word piece", "composed"])
+def test_a_cut_that_nobody_proved_is_seen(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted fault: cut anywhere, as if characters were the tokens."""
+    monkeypatch.setattr(encoding, "_is_free", lambda tokenizer: True)
+    with pytest.raises(AssertionError):
+        pieces_of(Wrapped(library(kind)), TEXT)
+
+
+def test_a_window_that_sees_too_little_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where one word is the whole text, one character on each side proves little: the tokens beside the cut tell."""
+    tokenizer, sizes = Wrapped(library("one word")), Sizes(piece=6, window=1)
+    pieces_of(tokenizer, TEXT, sizes)
+    # The planted fault: nobody looks at them.
+    monkeypatch.setattr(encoding, "_fits", lambda first, second: True)
+    with pytest.raises(AssertionError):
+        pieces_of(tokenizer, TEXT, sizes)
+
+
+@pytest.mark.parametrize(
+    "tokenizer", [ByteTokenizer(), CharacterTokenizer.of(TEXT[::2]), MarkedTokenizer(ByteTokenizer())], ids=repr
+)
+def test_bytes_and_characters_are_cut_anywhere(tokenizer) -> None:
+    text = TEXT + "\ud83d\ude00\ud83d"
+    assert pieces_of(tokenizer, text, Sizes(piece=7, window=2, batch=20)) == -(-(len(text) - 2) // 7)
+    # Not so what looks around.
+    assert pieces_of(Wrapped(library("gpt2")), text[:-3], Sizes(piece=7, window=2, batch=20)) < len(text) // 7
+
+
+def test_many_documents_of_every_length() -> None:
+    texts = [
+        TEXT[begin : begin + length] for begin, length in zip(range(0, 400, 7), [0, 1, 2, 3, 50, 700] * 9, strict=False)
+    ]
+    for tokenizer in (ByteTokenizer(), Wrapped(library("llama3"))):
+        assert together(encoded(tokenizer, documents(*texts, part=11), sizes=TINY)) == whole(tokenizer, *texts)
+        assert together(encoded(tokenizer, documents(*texts))) == whole(tokenizer, *texts)
+
+
+def test_nothing_is_nothing() -> None:
+    assert list(encoded(ByteTokenizer(), documents())) == []
+    (only,) = encoded(ByteTokenizer(), lambda: iter([Document(None, None, [])]))
+    assert (only.ids.tolist(), only.ids.dtype, only.characters, only.ends) == ([], np.int64, 0, True)
+
+
+def test_progress_counts_characters() -> None:
+    told: list[int] = []
+    list(
+        encoded(
+            ByteTokenizer(), documents("小猫" * 10, "", "abc"), told.append, sizes=Sizes(piece=4, window=1, batch=8)
+        )
+    )
+    assert told == sorted(told)
+    assert told[0] < told[-1] == 23
+
+
+def test_documents_are_read_as_they_are_wanted() -> None:
+    """Some batches ahead, never all."""
+    read: list[int] = []
+
+    def endless():
+        while True:
+            read.append(1)
+            yield Document(None, None, ["abcdefgh"])
+
+    coming = encoded(ByteTokenizer(), endless, sizes=Sizes(batch=16))
+    for _ in range(20):
+        next(coming)
+    coming.close()
+    assert len(read) <= 20 + 2 * (encoding.THREADS + 1)
+
+
+def test_what_reading_raises_comes_through() -> None:
+    def broken():
+        yield Document(None, None, ["abc"])
+        raise UserError("line 2 is broken")
+
+    with pytest.raises(UserError, match="line 2 is broken"):
+        list(encoded(ByteTokenizer(), broken))
