@@ -7,6 +7,7 @@ from clearhead.messages import (
     adapting,
     checking,
     cli,
+    cli_eval,
     cli_trace,
     conversations,
     data,
@@ -40,5 +41,6 @@ MESSAGES: dict[str, tuple[str, str]] = {
     **scoring.MESSAGES,
     **checking.MESSAGES,
     **cli.MESSAGES,
+    **cli_eval.MESSAGES,
     **cli_trace.MESSAGES,
 }
