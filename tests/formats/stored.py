@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from clearhead.formats.atomic import new_folder, write_json
+from clearhead.formats.load import load
 from clearhead.formats.run import create_run
 from clearhead.formats.weights import own_tensors, save_tensors
+from clearhead.messages import UserError
 from clearhead.models.build import build
 from clearhead.models.config import DecoderConfig
 from clearhead.models.decoder import Decoder
@@ -31,3 +38,19 @@ def stored(
         save_tensors(own_tensors(model), folder / "model.safetensors")
         write_json(folder / "state.json", {"step": step, "val_loss": val_loss})
     return model
+
+
+def refusal(run: Path) -> str:
+    """The one line with which a run is refused."""
+    with pytest.raises(UserError) as error:
+        load(run)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def edited(run: Path, name: str, change: Callable[[dict[str, Any]], object]) -> Path:
+    """The run with one of its JSON files changed."""
+    data = json.loads((run / name).read_text(encoding="utf-8"))
+    change(data)
+    (run / name).write_text(json.dumps(data), encoding="utf-8")
+    return run

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from clearhead.formats.run import create_run
 from clearhead.formats.weights import read_tensors, save_tensors
 from clearhead.messages import UserError
 from clearhead.text import CharacterTokenizer
-from tests.formats.stored import CONFIG, stored
+from tests.formats.stored import CONFIG, edited, refusal, stored
 
 Tensors = dict[str, Tensor]
 
@@ -31,14 +30,6 @@ def run(tmp_path: Path) -> Path:
 
 def weights(run: Path) -> Path:
     return run / "checkpoints/000003/model.safetensors"
-
-
-def refusal(run: Path) -> str:
-    """The one line with which a run is refused."""
-    with pytest.raises(UserError) as error:
-        load(run)
-    assert "\n" not in str(error.value)
-    return str(error.value)
 
 
 def rename(tensors: Tensors, old: str, new: str) -> Tensors:
@@ -116,14 +107,6 @@ def test_json_in_another_encoding(run: Path, name: str) -> None:
 def test_json_that_is_gone(run: Path, name: str) -> None:
     (run / name).unlink()
     assert Path(name).name in refusal(run)
-
-
-def edited(run: Path, name: str, change: Callable[[dict[str, Any]], object]) -> Path:
-    """The run with one of its JSON files changed."""
-    data = json.loads((run / name).read_text(encoding="utf-8"))
-    change(data)
-    (run / name).write_text(json.dumps(data), encoding="utf-8")
-    return run
 
 
 @pytest.mark.parametrize("version", [0, 2, "1", None, 1.5])

@@ -142,7 +142,9 @@ def test_dropout_is_of_the_change_alone_and_of_training() -> None:
     torch.manual_seed(9)
     dropped = layer(x) - layer.base(x)
     torch.manual_seed(9)
-    assert_within(dropped.detach(), (ALPHA / RANK * F.dropout(x, 0.5) @ layer.lora_a.T @ layer.lora_b.T).detach(), 1e-12)
+    assert_within(
+        dropped.detach(), (ALPHA / RANK * F.dropout(x, 0.5) @ layer.lora_a.T @ layer.lora_b.T).detach(), 1e-12
+    )
     assert not torch.equal(layer(x), layer(x))
     layer.eval()
     assert_within(layer(x).detach(), layer.merged()(x).detach(), 1e-12)
