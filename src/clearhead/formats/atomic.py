@@ -6,7 +6,8 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +32,57 @@ def write_text(path: Path, text: str) -> None:
     Raises:
         UserError: as `write_json`.
     """
+    data = text.encode("utf-8")
+    with new_file(path) as file:
+        file.write(data)
+
+
+class NewFile:
+    """A file on its way: whatever is written to it, a refusal of the system is one line for the user."""
+
+    def __init__(self, path: Path, file: FileIO) -> None:
+        self._path, self._file = path, file
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Write all of `data` at the present place.
+
+        Raises:
+            UserError: the system refuses (no space).
+        """
+        left = memoryview(data).cast("B")
+        with clear_failure(self._path):
+            # The system may take less than all: what fits, before it says that the disk is full.
+            while left.nbytes:
+                left = left[self._file.write(left) :]
+
+    def rewind(self) -> None:
+        """Go back to the beginning, to write over what stands there."""
+        self._file.seek(0)
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[NewFile]:
+    """A temporary file to fill inside the `with`; at its end it is on the disk and becomes `path`, replacing what was there.
+
+    What is raised inside comes through; the temporary file is deleted and `path` is as it was.
+
+    Raises:
+        UserError: if the system refuses (no space, no permission), with its reason; `path` is as it was.
+    """
     partial = path.with_name(f"{PARTIAL}{os.getpid()}-{path.name}")
-    with clear_failure(path), partial.open("w", encoding="utf-8", newline="\n") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    with clear_failure(path):
-        partial.replace(path)
+    try:
+        with clear_failure(path):
+            # Without a buffer: nothing is left that closing could still fail to write.
+            file = partial.open("wb", buffering=0)
+        with file:
+            yield NewFile(path, file)
+            with clear_failure(path):
+                os.fsync(file.fileno())
+        with clear_failure(path):
+            partial.replace(path)
+    finally:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
 
 
 @contextmanager
