@@ -1,3 +1,38 @@
 """Messages said by `tokenizers`: key -> (English, Chinese)."""
 
-MESSAGES: dict[str, tuple[str, str]] = {}
+MESSAGES: dict[str, tuple[str, str]] = {
+    "text.library_refuses": (
+        "The tokenizer cannot be read ({reason}): give a tokenizer.json of the `tokenizers` library.",
+        "无法读取该分词器（{reason}）：请给出 `tokenizers` 库的 tokenizer.json。",
+    ),
+    "text.library_empty": (
+        "The tokenizer has no token at all: give one that was trained, or train one with `clearhead tokenizer train`.",
+        "该分词器没有任何词元：请给出训练过的分词器，或用 `clearhead tokenizer train` 训练一个。",
+    ),
+    "text.library_mark": (
+        "The tokenizer's {name} is {id}, which is none of its special ids: choose a special token's id, or none.",
+        "分词器的 {name} 是 {id}，不是它的特殊编号：请选用某个特殊词元的编号，或不设。",
+    ),
+    "text.tokenizer_no_json": (
+        "{path} is damaged or no tokenizer: it is no JSON ({reason}). Give a tokenizer.json, or a folder that holds one.",
+        "{path} 已损坏或不是分词器：内容不是 JSON（{reason}）。请给出 tokenizer.json，或含有它的文件夹。",
+    ),
+    "text.no_tokenizer": (
+        "{path} holds no tokenizer: give a tokenizer.json, or a folder that holds one.",
+        "{path} 中没有分词器：请给出 tokenizer.json，或含有它的文件夹。",
+    ),
+    "text.bpe_vocab": (
+        "A vocabulary of {vocab} is too small: {least} ids are needed, 256 for bytes and {specials} for special tokens. "
+        "Ask for more.",
+        "词表大小 {vocab} 太小：至少需要 {least} 个编号，其中 256 个给字节，{specials} 个给特殊词元。请调大。",
+    ),
+    "text.bpe_nothing": (
+        "There is no text to learn tokens from: give files with text in them.",
+        "没有可供学习词元的文字：请给出有内容的文件。",
+    ),
+    "text.special_spelling": (
+        "A special token cannot be spelt {spelling}: use two characters or more that differ from every other token, "
+        "such as <|end|>.",
+        "特殊词元不能写作 {spelling}：请用两个以上的字符，且不同于其他词元，例如 <|end|>。",
+    ),
+}

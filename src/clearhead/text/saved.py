@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TypeVar
 
 from clearhead.messages import UserError, say
+from clearhead.text.files import read_raw
+from clearhead.text.library import LibraryTokenizer
 from clearhead.text.marked import MarkedTokenizer
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.text.tokenizers import ByteTokenizer, CharacterTokenizer
 
-__all__ = ["tokenizer_from_dict"]
+__all__ = ["TOKENIZER_FILE", "fingerprint", "read_tokenizer", "tokenizer_from_dict"]
+
+TOKENIZER_FILE = "tokenizer.json"
+"""The file of a folder that is its tokenizer: as clearhead saves one in a run, or as others do."""
 
 Value = TypeVar("Value")
 
@@ -27,6 +36,36 @@ def tokenizer_from_dict(saved: object) -> Tokenizer:
     return _restored(saved, "tokenizer", "")
 
 
+def read_tokenizer(path: str | os.PathLike[str]) -> Tokenizer:
+    """The tokenizer in a file: one that clearhead saved, or a `tokenizer.json` of the `tokenizers` library.
+
+    Args:
+        path: the file, or a folder that holds a `tokenizer.json`.
+
+    Raises:
+        UserError: there is no such file, it cannot be read, is damaged, or is no tokenizer.
+    """
+    file = Path(path)
+    if file.is_dir():
+        file /= TOKENIZER_FILE
+    text = read_raw(file, "utf-8").text
+    try:
+        saved = json.loads(text)
+    # Lists in lists without end are no defect of the reader.
+    except (ValueError, RecursionError) as error:
+        raise UserError(say("text.tokenizer_no_json", path=file, reason=error)) from None
+    if not isinstance(saved, Mapping) or not {"type", "model"} & saved.keys():
+        raise UserError(say("text.no_tokenizer", path=file))
+    # A file of the library has a model, and no type of its own.
+    return tokenizer_from_dict(saved) if "type" in saved else LibraryTokenizer(text)
+
+
+def fingerprint(tokenizer: Tokenizer) -> str:
+    """What tells tokenizers apart: the SHA-256, in hexadecimal, of what they save, whatever the order of its fields."""
+    saved = json.dumps(tokenizer.to_dict(), ensure_ascii=True, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(saved.encode("ascii")).hexdigest()
+
+
 def _restored(saved: object, name: str, within: str) -> Tokenizer:
     if not isinstance(saved, Mapping):
         raise _malformed(name, saved)
@@ -36,6 +75,10 @@ def _restored(saved: object, name: str, within: str) -> Tokenizer:
             return CharacterTokenizer(_field(saved, "characters", str, within))
         case "ByteTokenizer":
             return ByteTokenizer()
+        case "LibraryTokenizer":
+            library = _field(saved, "library", dict, within)
+            marks = (_mark(saved, name, within) for name in ("begin", "end"))
+            return LibraryTokenizer(json.dumps(library), *marks)
         case "MarkedTokenizer" if not within:
             inner = _restored(saved.get("inner"), "inner", "inner.")
             return MarkedTokenizer(inner, _field({"masked": False, **saved}, "masked", bool, within))
@@ -55,6 +98,14 @@ def _field(saved: Mapping[str, object], name: str, kind: type[Value], within: st
     if not isinstance(value, kind):
         raise _malformed(f"{within}{name}", value)
     return value
+
+
+def _mark(saved: Mapping[str, object], name: str, within: str) -> int | None:
+    mark = saved.get(name)
+    # JSON has no other numbers than these; True is one of Python's.
+    if mark is None or (isinstance(mark, int) and not isinstance(mark, bool)):
+        return mark
+    raise _malformed(f"{within}{name}", mark)
 
 
 def _malformed(field: str, found: object) -> UserError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -10,13 +11,26 @@ from numpy.typing import NDArray
 
 from clearhead.text.ids import Ids
 
-__all__ = ["FORMAT_VERSION", "UNKNOWN", "TextStream", "Tokenizer"]
+__all__ = ["FORMAT_VERSION", "UNKNOWN", "TextStream", "Tokenizer", "without_surrogates"]
 
 FORMAT_VERSION = 1
 """The version of what `to_dict` writes."""
 
 UNKNOWN = "\ufffd"
 """The mark that stands for what a tokenizer does not know: U+FFFD, the replacement character."""
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def without_surrogates(text: str) -> str:
+    """The text with U+FFFD for every surrogate: a half of a pair is no character, and no UTF-8 can hold it."""
+    try:
+        # Far quicker than a search, and nearly every text passes.
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return _SURROGATE.sub(UNKNOWN, text)
+    return text
 
 
 class TextStream(Protocol):

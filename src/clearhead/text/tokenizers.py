@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,13 +14,11 @@ from numpy.typing import NDArray
 from clearhead.messages import UserError, say
 from clearhead.text.code_points import code_points
 from clearhead.text.ids import Ids, checked_ids
-from clearhead.text.tokenizer import FORMAT_VERSION, UNKNOWN
+from clearhead.text.tokenizer import FORMAT_VERSION, UNKNOWN, without_surrogates
 
 __all__ = ["ByteStream", "ByteTokenizer", "CharacterStream", "CharacterTokenizer"]
 
 NO_SPECIALS: Mapping[str, int] = MappingProxyType({})
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -45,7 +42,7 @@ class CharacterTokenizer:
             raise UserError(say("text.no_characters"))
         seen = set(UNKNOWN)
         for character in self.characters:
-            if character in seen or _SURROGATE.match(character):
+            if character in seen or "\ud800" <= character <= "\udfff":
                 raise UserError(say("text.bad_character", character=ascii(character)))
             seen.add(character)
 
@@ -56,7 +53,7 @@ class CharacterTokenizer:
         Raises:
             UserError: the text has no character that can be known.
         """
-        known = set(_SURROGATE.sub(UNKNOWN, text)) - {UNKNOWN}
+        known = set(without_surrogates(text)) - {UNKNOWN}
         return cls("".join(sorted(known)))
 
     @property
@@ -205,7 +202,10 @@ class ByteTokenizer:
         return {"type": "ByteTokenizer", "format_version": FORMAT_VERSION}
 
     def _bytes(self, text: str) -> bytes:
-        return _SURROGATE.sub(UNKNOWN, text).encode("utf-8")
+        try:
+            return text.encode("utf-8")
+        except UnicodeEncodeError:
+            return without_surrogates(text).encode("utf-8")
 
 
 class ByteStream:

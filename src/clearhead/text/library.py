@@ -1,0 +1,189 @@
+"""A tokenizer of the `tokenizers` library, whatever its kind, as one of ours."""
+
+from __future__ import annotations
+
+import codecs
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+
+import numpy as np
+import tokenizers
+from numpy.typing import NDArray
+
+from clearhead.messages import UserError, say
+from clearhead.text.ids import Ids, checked_ids
+from clearhead.text.library_decoding import Added, added_bytes, readable
+from clearhead.text.library_json import HIDDEN, Opened, open_library
+from clearhead.text.tokenizer import UNKNOWN, without_surrogates
+
+__all__ = ["LIBRARY_VERSION", "LibraryStream", "LibraryTokenizer"]
+
+LIBRARY_VERSION = 2
+"""The version of what `LibraryTokenizer.to_dict` writes; version 1 knew no such tokenizer."""
+
+
+@dataclass(frozen=True)
+class LibraryTokenizer:
+    """Any `tokenizer.json`: byte-level BPE, WordPiece, Unigram and what else the `tokenizers` library reads.
+
+    A text is encoded as the library does it, with three differences. What the file calls special is never made by a text,
+    "<|endoftext|>" included: such a spelling is encoded as the text it is. No text is an error: a model that has no token
+    for what it does not know leaves it out. And a text has one encoding: truncation, padding and dropout that the file
+    records are switched off, and nothing is put around the ids.
+
+    Byte-level tokenizers give every text back, `decode(encode(text)) == text`; others may normalise it first.
+
+    Attributes:
+        json: the `tokenizer.json`, in one form: compact, as the library itself writes it.
+        begin: the id that stands before the first token of a text, if there is one.
+        end: the id that stands behind the last.
+
+    Raises:
+        UserError: the library cannot read it, it holds no token, or a mark is not one of its special ids.
+    """
+
+    json: str = field(repr=False)
+    begin: int | None = None
+    end: int | None = None
+    _opened: Opened = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        opened = open_library(self.json)
+        object.__setattr__(self, "json", opened.json)
+        object.__setattr__(self, "_opened", opened)
+        # A mark that a text could make would be no mark.
+        for name, mark in (("begin", self.begin), ("end", self.end)):
+            if mark is not None and mark not in opened.specials.values():
+                raise UserError(say("text.library_mark", name=name, id=mark))
+
+    def __reduce__(self) -> tuple[type[LibraryTokenizer], tuple[str, int | None, int | None]]:
+        # A pickle of the library's object forgets that spellings of special tokens are text: it is made anew.
+        return LibraryTokenizer, (self.json, self.begin, self.end)
+
+    @property
+    def tokenizer(self) -> tokenizers.Tokenizer:
+        """The library's own object of `json`."""
+        return self._opened.library
+
+    @property
+    def size(self) -> int:
+        """The number of ids, added tokens among them: the highest id and one. Ids that have no token decode to nothing."""
+        return len(self._opened.tokens)
+
+    @cached_property
+    def specials(self) -> Mapping[str, int]:
+        """The added tokens that `json` calls special, without the one that stands for what the model does not know."""
+        return MappingProxyType(self._opened.specials)
+
+    @cached_property
+    def _silent(self) -> frozenset[int]:
+        """The ids that decode to nothing, as if they were not there."""
+        holes = (id for id, token in enumerate(self._opened.tokens) if token is None)
+        return frozenset({*self.specials.values(), *holes})
+
+    @cached_property
+    def _added(self) -> Added:
+        return added_bytes(self._opened.library.decoder, self._opened.decoder)
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of the text; what the model cannot write is left out, and no text makes a special id."""
+        ids: list[int] = self.encode_array(text).tolist()
+        return ids
+
+    def encode_array(self, text: str) -> NDArray[np.int64]:
+        """The same ids as an array, for whole files."""
+        (ids,) = self.encode_many([text])
+        return ids
+
+    def encode_many(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
+        """The ids of each text; the library encodes several texts at a time, one a thread."""
+        clean = [self._clean(text) for text in texts]
+        encodings = self._opened.encoder.encode_batch_fast(clean, add_special_tokens=False)
+        return [self._ours(encoding.ids) for encoding in encodings]
+
+    def decode(self, ids: Ids) -> str:
+        """The text of the ids; special ids are left out, and U+FFFD stands for bytes that are no UTF-8.
+
+        Raises:
+            UserError: an id is outside the vocabulary; the message names both numbers.
+        """
+        return b"".join(self._bytes(checked_ids(ids, self.size).tolist())).decode("utf-8", errors="replace")
+
+    def pieces(self, ids: Ids) -> list[str]:
+        """Each id by itself, as it follows another.
+
+        That is its characters, with the space before a word, and `<0xE4>` for a byte that is only part of a character; a special
+        token as it is spelt; an id without a token as `<17>`.
+
+        Raises:
+            UserError: as `decode`.
+        """
+        return [self._piece(id) for id in checked_ids(ids, self.size).tolist()]
+
+    def stream(self) -> LibraryStream:
+        """A new stream for ids that come one at a time."""
+        return LibraryStream(self)
+
+    def to_dict(self) -> dict[str, object]:
+        """The type, the format version, the marks, and `json` as the object that it describes."""
+        return {
+            "type": "LibraryTokenizer",
+            "format_version": LIBRARY_VERSION,
+            "begin": self.begin,
+            "end": self.end,
+            "library": json.loads(self.json),
+        }
+
+    def _clean(self, text: str) -> str:
+        text = without_surrogates(text)
+        return text.replace(HIDDEN, UNKNOWN) if self._opened.hides else text
+
+    def _ours(self, ids: list[int]) -> NDArray[np.int64]:
+        row = np.array(ids, dtype=np.int64)
+        if self._opened.ids is None:
+            return row
+        row = self._opened.ids[row]
+        return row[row >= 0]
+
+    def _piece(self, id: int) -> str:
+        token = self._opened.tokens[id]
+        if token is None:
+            return f"<{id}>"
+        return token if id in self._silent else readable(self._added, token)
+
+    def _bytes(self, ids: Iterable[int], before: int | None = None) -> Iterator[bytes]:
+        """The bytes that each id adds, behind the id `before`; none for those that are left out."""
+        tokens, silent, added = self._opened.tokens, self._silent, self._added
+        last = None if before is None else tokens[before]
+        for id in ids:
+            token = tokens[id]
+            if token is not None and id not in silent:
+                yield added(last, token)
+                last = token
+
+
+class LibraryStream:
+    """The stream of a `LibraryTokenizer`: the bytes of a character are held back until its last one has come."""
+
+    def __init__(self, tokenizer: LibraryTokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._last: int | None = None
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+
+    def push(self, id: int) -> str:
+        """The characters that this id completes; "" if it completes none."""
+        (known,) = checked_ids([id], self._tokenizer.size).tolist()
+        added = [*self._tokenizer._bytes([known], before=self._last)]
+        if added:
+            self._last = known
+        return self._decoder.decode(b"".join(added))
+
+    def finish(self) -> str:
+        """U+FFFD if the last character is incomplete, otherwise nothing; the stream then begins anew."""
+        rest = self._decoder.decode(b"", final=True)
+        self._decoder.reset()
+        self._last = None
+        return rest

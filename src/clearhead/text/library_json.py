@@ -1,0 +1,215 @@
+"""A `tokenizer.json` as it is kept, and what is changed in it so that no text makes a special id and none is an error."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable
+from types import TracebackType
+from typing import Any, NamedTuple
+
+import numpy as np
+import tokenizers
+from numpy.typing import NDArray
+
+from clearhead.messages import UserError, say
+
+__all__ = ["HIDDEN", "Opened", "open_library"]
+
+HIDDEN = "\ufdd0"
+"""A noncharacter: Unicode promises that it never stands for anything in a text."""
+
+_BYTES = 256
+
+
+class Opened(NamedTuple):
+    """A `tokenizer.json`, read once."""
+
+    json: str
+    """The same in one form: compact, as the library writes it, without truncation, padding and dropout."""
+    tokens: list[str | None]
+    """The token of each id; None where the vocabulary has a hole."""
+    specials: dict[str, int]
+    """The ids that no text makes, by their spelling."""
+    library: tokenizers.Tokenizer
+    """The library's tokenizer of `json`."""
+    encoder: tokenizers.Tokenizer
+    """The one that encodes: the same, or one in which no text can spell a special id."""
+    hides: bool
+    """Whether `HIDDEN` must be kept out of what `encoder` is given."""
+    ids: NDArray[np.int64] | None
+    """The id that each of the encoder's ids stands for, -1 for one that is to be dropped; None if each is itself."""
+    decoder: dict[str, Any] | None
+    """How `json` describes the decoder."""
+
+
+class _Sealed(NamedTuple):
+    settings: dict[str, Any]
+    """The `tokenizer.json`, in which no special id has a spelling that a text can have."""
+    hides: bool
+    """Whether some spellings now begin with `HIDDEN`, which must then be kept out of texts."""
+    spare: str | None
+    """The token that stands for what the tokenizer leaves out, if its model must have one."""
+
+
+def open_library(text: str) -> Opened:
+    """Reads a `tokenizer.json`.
+
+    Raises:
+        UserError: the library cannot read it, or it holds no token.
+    """
+    library = _opened(text)
+    settings = json.loads(library.to_str())
+    if settings["model"].get("dropout"):
+        settings["model"]["dropout"] = None
+        library = _opened(_canonical(settings))
+    vocabulary = library.get_vocab(with_added_tokens=True)
+    if not vocabulary:
+        raise UserError(say("text.library_empty"))
+    tokens: list[str | None] = [None] * (max(vocabulary.values()) + 1)
+    for token, id in vocabulary.items():
+        tokens[id] = token
+    unknown = _unknown_id(settings)
+    added = settings["added_tokens"]
+    specials = {each["content"]: each["id"] for each in added if each["special"] and each["id"] != unknown}
+    for spelling, id in specials.items():
+        tokens[id] = spelling
+    sealed = _sealed(settings, set(specials.values()))
+    encoder = library if sealed.settings is settings else _opened(_canonical(sealed.settings))
+    plain = [each["content"] for each in added if each["content"] not in specials]
+    ids = None if sealed.spare is None else _translation(library, encoder, plain, sealed.spare)
+    return Opened(_canonical(settings), tokens, specials, library, encoder, sealed.hides, ids, settings["decoder"])
+
+
+class _Refusals:
+    """Turns the library's refusals, which are bare `Exception`s, into one line; a more particular error is a defect and passes."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is Exception:
+            raise UserError(say("text.library_refuses", reason=" ".join(str(error).split())[:200])) from None
+
+
+def _opened(text: str) -> tokenizers.Tokenizer:
+    """The library's tokenizer of a `tokenizer.json`, without truncation and padding.
+
+    Raises:
+        UserError: the library cannot read it.
+    """
+    with _Refusals():
+        made = tokenizers.Tokenizer.from_str(text)
+    made.no_truncation()
+    made.no_padding()
+    # Written texts are encoded as text, whatever they spell. No file keeps this setting, nor does a pickle.
+    made.encode_special_tokens = True
+    return made
+
+
+def _canonical(settings: object) -> str:
+    """JSON in one form, as it is kept: compact, characters as they are."""
+    return json.dumps(settings, ensure_ascii=False, separators=(",", ":"))
+
+
+def _unknown_id(settings: dict[str, Any]) -> int | None:
+    """The id that some texts make because the model knows nothing better; None if no text makes one."""
+    model = settings["model"]
+    if _knows_every_byte(settings):
+        return None
+    if model["type"] == "Unigram":
+        return _whole(model.get("unk_id"))
+    return _whole(model["vocab"].get(model.get("unk_token")))
+
+
+def _sealed(settings: dict[str, Any], specials: Collection[int]) -> _Sealed:
+    """The settings that encode, for the ids that no text may make.
+
+    An added special token is often an entry of the model's vocabulary too, where a text can reach it: a Unigram model reads
+    "<s>" as the piece it is. Such entries are renamed. A model that fails where it meets something unknown gets an entry for it.
+    """
+    model = dict(settings["model"])
+    names = {name: id for name, id in _entries(model) if id in specials}
+    taken = {name: f"{HIDDEN}{id}" for name, id in names.items()}
+    if taken:
+        model |= _renamed(model, taken)
+    spare = None if _unknown_id(settings) is not None else f"{HIDDEN}?"
+    if spare is not None:
+        model, spare = _with_spare(model, spare)
+    if model == settings["model"]:
+        return _Sealed(settings, False, None)
+    added = [{**token, "content": taken.get(token["content"], token["content"])} for token in settings["added_tokens"]]
+    # Where a byte is a letter of a fixed alphabet, no text can spell HIDDEN.
+    renamed = (bool(taken) or spare is not None) and not _is_byte_level(settings)
+    return _Sealed({**settings, "model": model, "added_tokens": added}, renamed, spare)
+
+
+def _entries(model: dict[str, Any]) -> Iterable[tuple[str, int]]:
+    if model["type"] == "Unigram":
+        return [(name, id) for id, (name, _) in enumerate(model["vocab"])]
+    return list(model["vocab"].items())
+
+
+def _renamed(model: dict[str, Any], taken: dict[str, str]) -> dict[str, Any]:
+    if model["type"] == "Unigram":
+        return {"vocab": [[taken.get(name, name), score] for name, score in model["vocab"]]}
+    vocab = {taken.get(name, name): id for name, id in model["vocab"].items()}
+    if model["type"] != "BPE":
+        return {"vocab": vocab}
+    prefix = len(model.get("continuing_subword_prefix") or "")
+    merges = [[a, b] for a, b in model["merges"] if not {a, b, a + b[prefix:]} & taken.keys()]
+    return {"vocab": vocab, "merges": merges}
+
+
+def _with_spare(model: dict[str, Any], spare: str) -> tuple[dict[str, Any], str | None]:
+    """The model, able to meet what it does not know, and the token it then writes; BPE leaves such things out by itself."""
+    if model["type"] == "BPE":
+        return {**model, "unk_token": None}, None
+    if model["type"] == "Unigram":
+        lowest = min((score for _, score in model["vocab"]), default=0.0)
+        return {**model, "vocab": [*model["vocab"], [spare, lowest]], "unk_id": len(model["vocab"])}, spare
+    behind = 1 + max(model["vocab"].values(), default=-1)
+    return {**model, "vocab": {**model["vocab"], spare: behind}, "unk_token": spare}, spare
+
+
+def _knows_every_byte(settings: dict[str, Any]) -> bool:
+    """Whether the model has a token for each byte, and is shown bytes where it knows no more."""
+    model = settings["model"]
+    if model.get("byte_fallback"):
+        wanted = {f"<0x{byte:02X}>" for byte in range(_BYTES)}
+    elif model["type"] == "BPE" and _is_byte_level(settings):
+        wanted = set(tokenizers.pre_tokenizers.ByteLevel.alphabet())
+    else:
+        return False
+    return wanted <= {name for name, _ in _entries(model)}
+
+
+def _is_byte_level(settings: dict[str, Any]) -> bool:
+    """Whether the model is shown bytes, each as a letter of the library's alphabet for them."""
+    splitting = settings.get("pre_tokenizer") or {}
+    steps = splitting.get("pretokenizers", [splitting])
+    normalizing = settings.get("normalizer") or {}
+    steps = [*steps, *normalizing.get("normalizers", [normalizing])]
+    return any(step.get("type") == "ByteLevel" for step in steps)
+
+
+def _whole(id: object) -> int | None:
+    return id if isinstance(id, int) else None
+
+
+def _translation(
+    library: tokenizers.Tokenizer, encoder: tokenizers.Tokenizer, plain: Iterable[str], spare: str
+) -> NDArray[np.int64]:
+    """The id that each of the encoder's ids stands for: the spare token has pushed those of added tokens up."""
+    ids = np.arange(1 + max(encoder.get_vocab(with_added_tokens=True).values()), dtype=np.int64)
+    for content in plain:
+        ids[_id_of(content, encoder)] = _id_of(content, library)
+    ids[_id_of(spare, encoder)] = -1
+    return ids
+
+
+def _id_of(token: str, tokenizer: tokenizers.Tokenizer) -> int:
+    id: int | None = tokenizer.token_to_id(token)
+    assert id is not None, token
+    return id
