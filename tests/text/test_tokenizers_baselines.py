@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clearhead.messages import UserError
-from clearhead.text import CharacterTokenizer, bigram_loss, split_document, unigram_loss
+from clearhead.text import CharacterTokenizer, baselines, bigram_loss, split_document, unigram_loss
 
 VOCAB = 5
 DOCUMENTS = st.lists(st.lists(st.integers(0, VOCAB - 1), max_size=13), max_size=4)
@@ -62,6 +62,49 @@ def test_no_pair_is_counted_across_documents():
     joined = bigram_loss([[0, 1, 2, 3]], [[1, 2]], 4)
     assert apart == pytest.approx(-math.log(2 / 8))
     assert joined < apart
+
+
+@given(DOCUMENTS, SCORED, st.integers(1, 9))
+def test_blocks_change_nothing(train, validation, block):
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(baselines, "BLOCK", block)
+        in_blocks = [loss(arrays(train), arrays(validation), VOCAB) for loss in (unigram_loss, bigram_loss)]
+    whole = [loss(arrays(train), arrays(validation), VOCAB) for loss in (unigram_loss, bigram_loss)]
+    assert in_blocks == pytest.approx(whole, abs=1e-12)
+
+
+class Watched:
+    """A document that is only read in slices, and knows the longest."""
+
+    def __init__(self, ids):
+        self.ids, self.longest, self.last = np.array(ids), 0, 0
+
+    def __len__(self):
+        return len(self.ids)
+
+    def __getitem__(self, places):
+        start, stop, step = places.indices(len(self))
+        assert step == 1
+        self.longest, self.last = max(self.longest, stop - start), max(self.last, stop)
+        return self.ids[start:stop]
+
+
+@pytest.mark.parametrize("loss", [unigram_loss, bigram_loss])
+def test_long_documents_are_read_in_slices_and_the_first_tokens_counted(loss, monkeypatch):
+    ids = [0, 1, 2, 1, 0, 3, 3, 1, 2, 0, 4, 1, 2, 2, 3, 1, 0, 2]
+    train, more, validation = Watched(ids), Watched([4, 4, 4, 4, 4, 4, 4]), Watched(ids[::-1])
+    everything = loss([train, more], [validation], VOCAB)
+    assert everything == loss([ids, [4] * 7], [ids[::-1]], VOCAB)
+    monkeypatch.setattr(baselines, "BLOCK", 5)
+    for most in (18, 20, 7):
+        monkeypatch.setattr(baselines, "MOST_COUNTED", most)
+        train, more, validation = Watched(ids), Watched([4] * 7), Watched(ids[::-1])
+        counted = loss([train, more], [validation], VOCAB)
+        assert max(train.longest, more.longest, validation.longest) == 5
+        assert (train.last, more.last, validation.last) == (min(most, 18), most - min(most, 18), 18)
+        assert counted == pytest.approx(loss([ids[:most], [4] * (most - 18)], [ids[::-1]], VOCAB), abs=1e-12)
+        # The planted fault: had the rest been counted, the loss would be another.
+        assert abs(counted - everything) > 1e-3
 
 
 def test_without_training_text_every_token_is_as_likely():
