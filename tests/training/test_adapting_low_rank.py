@@ -11,9 +11,10 @@ from torch import Tensor
 
 from clearhead.formats.load import Loaded, load, weights_of
 from clearhead.formats.run import read_run
-from clearhead.formats.weights import digest, read_tensors
+from clearhead.formats.weights import digest, read_tensors, save_tensors
 from clearhead.generation.generate import generate
 from clearhead.layers.lora import LowRankLinear
+from clearhead.messages import UserError
 from clearhead.models.adapt import frozen_tensors
 from clearhead.models.low_rank import LowRank
 from clearhead.training import run as training_run
@@ -152,3 +153,13 @@ def test_the_best_measured_is_of_the_low_rank_training(source: Loaded) -> None:
     before = torch.get_rng_state()
     assert measured_speed(CONFIG, objective(), CPU, lora=LOW_RANK, updates=2) > 0
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_base_that_is_another_one_is_not_gone_on_with(tmp_path: Path, source: Loaded) -> None:
+    base = after(begin(tmp_path / "run", source, LOW_RANK), 3).run.base
+    tensors = read_tensors(base)
+    tensors["norm.weight"][3] += 1e-6
+    save_tensors(tensors, base)
+    with pytest.raises(UserError, match="holds other weights") as error:
+        go_on(tmp_path / "run")
+    assert "\n" not in str(error.value)

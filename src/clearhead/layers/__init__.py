@@ -7,6 +7,7 @@ from clearhead.layers.embedding import ScaledTokenEmbedding, TokenEmbedding
 from clearhead.layers.encoder_heads import FeaturesHead, MaskedTokenHead, PoolingHead
 from clearhead.layers.feedforward import FeedForward, GatedFeedForward
 from clearhead.layers.look import Alibi, Look, RelativeBias, RotaryTurn, Seen, both_ways
+from clearhead.layers.lora import LowRankLinear
 from clearhead.layers.memory import CrossStore, Memory
 from clearhead.layers.norm import LayerNorm, OffsetRMSNorm, RMSNorm
 from clearhead.layers.positions import LearnedPositions, NoPositions, SinusoidalPositions
@@ -25,6 +26,7 @@ __all__ = [
     "LayerStore",
     "LearnedPositions",
     "Look",
+    "LowRankLinear",
     "MaskedTokenHead",
     "Memory",
     "MultiHeadAttention",
