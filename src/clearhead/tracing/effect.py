@@ -13,9 +13,9 @@ from torch import Tensor
 from clearhead.messages import UserError, say
 from clearhead.models.encoder_decoder import EncoderDecoder
 from clearhead.ops.tap import NO_TAP, Tap
+from clearhead.text.columns import shown
 from clearhead.tracing.edit import Change, Edit, Editor, zero
 from clearhead.tracing.parts import Model, columns, module_of, must_not_drop, piece, places_of, token_id
-from clearhead.tracing.pictures import shown
 from clearhead.tracing.record import Recorder
 from clearhead.tracing.trace import Input, input_of, run, trace
 

@@ -19,8 +19,8 @@ from clearhead.messages import UserError, say
 from clearhead.models.decoder import Decoder
 from clearhead.models.encoder_decoder import EncoderDecoder
 from clearhead.ops.softmax import at_least_float32
+from clearhead.text.columns import columns_of
 from clearhead.tracing.metrics import checked_id, id_of
-from clearhead.tracing.pictures import columns_of
 from clearhead.tracing.select import Selection
 
 Model = Loaded | Decoder | EncoderDecoder

@@ -10,8 +10,8 @@ from typing import Literal
 from torch import Tensor
 
 from clearhead.messages import say
+from clearhead.text.columns import shown
 from clearhead.tracing.parts import columns
-from clearhead.tracing.pictures import shown
 
 By = Literal["position", "head", "name"]
 """What is patched at a time: a tensor at one position, one head of it, or all of it."""

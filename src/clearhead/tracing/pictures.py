@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from xml.sax.saxutils import escape
 from torch import Tensor
 
 from clearhead.messages import UserError, say
+from clearhead.text.columns import columns_of, shown
 
 SHADES = " ░▒▓█"
 """From a weight of 0 to a weight of 1, in equal steps; two of them are a cell."""
@@ -20,11 +20,6 @@ FONTS = ("DejaVu Sans", "Noto Sans CJK SC", "Microsoft YaHei", "PingFang SC", "W
 
 CELL = 18
 """Side of a cell in SVG, in pixels."""
-
-
-def shown(token: str) -> str:
-    """A token as a label: spaces and line breaks can be seen."""
-    return token.replace(" ", "␣").replace("\n", "↵").replace("\t", "⇥") or "∅"
 
 
 def heat_text(weights: Tensor, queries: Sequence[str], keys: Sequence[str]) -> str:
@@ -115,13 +110,6 @@ def _blue(weight: float) -> str:
     """White for 0, dark blue for 1."""
     light = [round(255 + (dark - 255) * min(max(weight, 0.0), 1.0)) for dark in (8, 48, 107)]
     return f"#{light[0]:02x}{light[1]:02x}{light[2]:02x}"
-
-
-def columns_of(text: str) -> int:
-    """Columns of a terminal: Chinese signs take two, combining marks none."""
-    return sum(
-        0 if unicodedata.combining(sign) else 2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in text
-    )
 
 
 def _cell(token: str) -> str:
