@@ -7,8 +7,9 @@ import math
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from jsonargparse import ArgumentParser, Namespace
 from tqdm import tqdm
@@ -18,7 +19,7 @@ from clearhead.messages import UserError, say
 
 if TYPE_CHECKING:
     from clearhead.formats.load import Loaded
-    from clearhead.text.documents import Documents
+    from clearhead.text.documents import Documents, Reading
 
 LAYOUT = "{desc} {bar:20} {n_fmt}/{total_fmt} [{elapsed}<{remaining}{postfix}]"
 
@@ -31,7 +32,12 @@ def options() -> ArgumentParser:
     """The flags of `clearhead eval`."""
     made = parser("eval")
     made.add_argument("model", type=str, help="run directory, or one of its checkpoint folders")
-    made.add_argument("files", type=str, nargs="+", help="texts, folders, .jsonl; for an EncoderDecoder files of pairs")
+    made.add_argument(
+        "files",
+        type=str,
+        nargs="+",
+        help="texts, folders, .jsonl of texts or of messages; for an EncoderDecoder files of pairs",
+    )
     made.add_argument(
         "--stride",
         type=int,
@@ -64,7 +70,7 @@ def run(arguments: Sequence[str]) -> int:
         case Encoder():
             answer = _hidden(loaded, asked)
         case _:
-            answer = _texts(loaded, asked)
+            answer = (_conversations if _holds_conversations(asked) else _texts)(loaded, asked)
     measures, counts, scored, notes = answer
     if asked.json:
         numbers = {name: value if math.isfinite(value) else None for name, value in {**measures, **counts}.items()}
@@ -112,6 +118,44 @@ def _texts(loaded: Loaded, asked: Namespace) -> Answer:
     return measures, counts, scored, notes
 
 
+def _conversations(loaded: Loaded, asked: Namespace) -> Answer:
+    """Every token of the answers, from all that stands before it."""
+    from clearhead.text.messages_file import read_conversations  # noqa: PLC0415
+    from clearhead.training.scoring_conversations import score_conversations  # noqa: PLC0415
+
+    _must_not_say(asked, "stride", "limit", "seed", "field")
+    read = read_conversations(asked.files, _reading(asked))
+    _tell(read.notes)
+    with Bar() as bar:
+        found = score_conversations(loaded, read.conversations, batch=asked.batch, progress=bar)
+    measures = {"loss": found.loss, "perplexity": found.perplexity, "answers_right": found.answers_right}
+    counts = {
+        "tokens": found.tokens,
+        "right": found.right,
+        "answers": found.answers,
+        "conversations": found.conversations,
+    }
+    shown = {name: f"{counts[name]:,}" for name in ("tokens", "answers", "conversations")}
+    return measures, counts, [say("cli.eval.scored_conversations", **shown)], []
+
+
+def _holds_conversations(asked: Namespace) -> bool:
+    """Whether the files are conversations: all of them, or none.
+
+    Raises:
+        UserError: if some are and some are not, or one cannot be read.
+    """
+    from clearhead.text.messages_file import holds_conversations  # noqa: PLC0415
+
+    if asked.field is not None:
+        return False
+    holds = [holds_conversations(Path(file), _reading(asked)) for file in asked.files]
+    if any(holds) and not all(holds):
+        one, other = asked.files[holds.index(True)], asked.files[holds.index(False)]
+        raise UserError(say("cli.eval.mixed", path=one, other=other))
+    return holds[0]
+
+
 def _hidden(loaded: Loaded, asked: Namespace) -> Answer:
     """Some tokens of texts, from what stands on both sides."""
     from clearhead.training.scoring_masked import score_masked  # noqa: PLC0415
@@ -147,12 +191,17 @@ def _pairs(loaded: Loaded, asked: Namespace) -> Answer:
 
 def _documents(asked: Namespace) -> Documents:
     """What the files hold; what was recognised on the way is said."""
-    from clearhead.text.documents import Reading  # noqa: PLC0415
     from clearhead.text.sources import find_sources  # noqa: PLC0415
 
-    sources = find_sources(asked.files, Reading(asked.encoding, asked.errors or "strict", asked.field or "text"))
+    sources = find_sources(asked.files, _reading(asked))
     _tell(sources.notes)
     return sources.documents
+
+
+def _reading(asked: Namespace) -> Reading:
+    from clearhead.text.documents import Reading  # noqa: PLC0415
+
+    return Reading(asked.encoding, asked.errors or "strict", asked.field or "text")
 
 
 def _must_not_say(asked: Namespace, *flags: str) -> None:
@@ -166,8 +215,8 @@ def _rows(loaded: Loaded, measures: Numbers) -> Iterator[str]:
     """Each measure by its name in the user's language; beside the loss what guessing would have."""
     beside = say("cli.eval.guessing", uniform=f"{math.log(loaded.tokenizer.size):.4f}")
     for name, value in measures.items():
-        row = f"  {value:>10.4f}  {say(f'cli.eval.row.{name}')}"
-        yield f"{row}; {beside}" if name == "loss" else row
+        number = f"{value:,.4f}" if not value > 1e9 else f"{value:.3e}"
+        yield f"  {number:>12}  {say(f'cli.eval.row.{name}')}{beside if name == 'loss' else ''}"
 
 
 def _tell(notes: Sequence[str]) -> None:
@@ -179,17 +228,14 @@ class Bar:
     """A line on standard error: tokens done, of how many, and how fast; before that, characters read."""
 
     def __init__(self) -> None:
-        # A log file gets a line every few seconds, a terminal a line that moves; what is done at once shows nothing.
-        interval = 0.2 if sys.stderr.isatty() else 10.0
-        self._bar = tqdm(bar_format=LAYOUT, desc=say("cli.eval.reading"), mininterval=interval, delay=interval)
+        self._bar = _bar(say("cli.eval.reading"), None)
         self._began = time.perf_counter()
 
     def __call__(self, done: int, total: int) -> None:
         """Show how much is done; of 0 while characters are read."""
         if total and not self._bar.total:
-            self._bar.set_description_str(say("cli.eval.scoring"), refresh=False)
-            self._bar.reset(total)
-            self._began = time.perf_counter()
+            self._bar.close()
+            self._bar, self._began = _bar(say("cli.eval.scoring"), total), time.perf_counter()
         if total:
             speed = f"{done / (time.perf_counter() - self._began):,.0f}"
             self._bar.set_postfix_str(say("cli.eval.postfix", speed=speed), refresh=False)
@@ -202,3 +248,17 @@ class Bar:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._bar.close()
+
+
+def _bar(description: str, total: int | None) -> tqdm[NoReturn]:
+    # A log file gets a line every few seconds, a terminal a line that moves; what is done at once shows nothing.
+    interval = 0.2 if sys.stderr.isatty() else 10.0
+    return tqdm(
+        bar_format=LAYOUT,
+        desc=description,
+        total=total,
+        mininterval=interval,
+        delay=interval,
+        unit_scale=True,
+        dynamic_ncols=True,
+    )

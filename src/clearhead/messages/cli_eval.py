@@ -10,8 +10,8 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "cli.eval.postfix": ("{speed} tokens/s", "{speed} token/秒"),
     "cli.eval.model": ("Model: {source}", "模型：{source}"),
     "cli.eval.scored": (
-        "Scored: {tokens} tokens of {documents} texts, {bytes} bytes, {characters} characters",
-        "评分范围：{documents} 篇文本的 {tokens} 个 token，{bytes} 字节，{characters} 个字符",
+        "Scored: {tokens} tokens, {bytes} bytes, {characters} characters; documents: {documents}",
+        "评分范围：{tokens} 个 token，{bytes} 字节，{characters} 个字符；文本数：{documents}",
     ),
     "cli.eval.ends": (
         "  {ends} of the tokens are end marks, which have no bytes; their loss counts, as where a text ends is a part of it",
@@ -34,15 +34,27 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "of the answers wholly right (decoding greedily)",
         "完全答对的比例（贪心解码）",
     ),
-    "cli.eval.guessing": ("guessing would have {uniform} (ln V)", "瞎猜为 {uniform}（ln V）"),
+    "cli.eval.row.answers_right": (
+        "of the answers wholly right (decoding greedily)",
+        "完全答对的比例（贪心解码）",
+    ),
+    "cli.eval.guessing": ("; guessing would have {uniform} (ln V)", "；瞎猜为 {uniform}（ln V）"),
     "cli.eval.unknown": (
         "[{unknown} characters are not known to the tokenizer and were predicted as the unknown mark, which is easier:"
         " bits per byte and per character are too low]",
         "[有 {unknown} 个字符分词器不认识，按未知标记预测，这更容易：每字节与每字符的比特数因此偏低]",
     ),
     "cli.eval.scored_pairs": (
-        "Scored: {tokens} tokens of {pairs} targets, their end marks among them",
+        "Scored: {tokens} tokens of targets, their end marks among them; pairs: {pairs}",
         "评分范围：{pairs} 个目标的 {tokens} 个 token，含结束标记",
+    ),
+    "cli.eval.scored_conversations": (
+        "Scored: {tokens} tokens of {answers} answers, each after all that stands before it; conversations: {conversations}",
+        "评分范围：{answers} 个回答的 {tokens} 个 token，每个都接在其之前的全部内容之后；对话数：{conversations}",
+    ),
+    "cli.eval.mixed": (
+        "{path} holds conversations and {other} does not; score them one after the other",
+        "{path} 中是对话，而 {other} 中不是；请分别评分",
     ),
     "cli.eval.scored_hidden": (
         "Scored: {tokens} tokens that were hidden, chosen by seed {seed}",

@@ -21,6 +21,18 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "pairs are scored by an encoder-decoder, and this model is a {name}; give it texts",
         "成对数据由编码器-解码器评分，而该模型是 {name}；请给它文本",
     ),
+    "scoring.no_template": (
+        "conversations are scored by a decoder with a chat_template.jinja, and this model has none; give it plain texts",
+        "对话由带 chat_template.jinja 的解码器评分，而该模型没有；请给它普通文本",
+    ),
+    "scoring.no_conversations": (
+        "there is no conversation to score; give at least one",
+        "没有可评分的对话；请至少给出一段",
+    ),
+    "scoring.conversation_too_long": (
+        "the conversation in {place} needs {length} positions, and the model has {context}; leave it out or shorten it",
+        "{place}的对话需要 {length} 个位置，而模型只有 {context} 个；请去掉或缩短它",
+    ),
     "scoring.no_pairs": ("there is no pair to score; give at least one", "没有可评分的成对数据；请至少给出一对"),
     "scoring.line": ("line {line} of {path}", "{path} 第 {line} 行"),
     "scoring.pair": ("pair {number}", "第 {number} 对数据"),

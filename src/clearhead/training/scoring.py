@@ -38,10 +38,11 @@ from clearhead.ops.softmax import at_least_float32
 from clearhead.training.batches import Batch, strided
 from clearhead.training.fit import evaluating
 from clearhead.training.scoring_text import Readable, spooled
-from clearhead.training.text_data import EVALUATION_TOKENS
 
-EVALUATION_LOGITS = 1 << 26
-"""How many logits a forward gives at most, unless one window has more; bounds the memory, not the result."""
+TOKENS_AT_ONCE = 16_384
+"""How many tokens go through the model together at most, unless one window has more; bounds the memory, not the result."""
+LOGITS_AT_ONCE = 1 << 26
+"""How many logits that gives at most."""
 
 Progress = Callable[[int, int], None]
 """Is told how many tokens are scored, and how many there are; before that, how many characters are read, of 0."""
@@ -96,7 +97,7 @@ def perplexity(loss: float) -> float:
 
 def usual_batch(context: int, vocab: int) -> int:
     """Windows that go through a model together unless told otherwise; at least one."""
-    return max(1, min(EVALUATION_TOKENS // context, EVALUATION_LOGITS // (context * vocab)))
+    return max(1, min(TOKENS_AT_ONCE // context, LOGITS_AT_ONCE // (context * vocab)))
 
 
 def unseen(_done: int, _total: int) -> None:
