@@ -21,7 +21,6 @@ from clearhead.models.choices import Rotary
 from clearhead.models.config import DecoderConfig
 from clearhead.models.decoder import Decoder
 from clearhead.text import ByteTokenizer, CharacterTokenizer, MarkedTokenizer
-from clearhead.text.documents import Reading
 from clearhead.training import conversation_data
 from clearhead.training.conversation_data import (
     ConversationData,
@@ -55,7 +54,7 @@ def written(path: Path, talks: Sequence[Talk]) -> str:
 
 
 def read(path: Path, talks: Sequence[Talk]) -> ConversationTexts:
-    return read_conversation_texts([written(path, talks)], Reading())
+    return read_conversation_texts([written(path, talks)])
 
 
 @pytest.fixture
@@ -77,7 +76,7 @@ def test_files_are_one_behind_the_other_and_are_recorded_with_their_hash(
     tmp_path: Path, texts: ConversationTexts
 ) -> None:
     files = [written(tmp_path / "a.jsonl", TALKS[:4]), written(tmp_path / "b.jsonl", TALKS[4:])]
-    both = read_conversation_texts(files, Reading())
+    both = read_conversation_texts(files)
     assert [list(map(tuple, each.turns)) for each in both.conversations] == TALKS
     assert both.source["conversations"] == [str(Path(file).resolve()) for file in files]
     assert both.source["sha256"] == texts.source["sha256"]
@@ -234,7 +233,7 @@ def test_an_answer_counts_as_right_if_and_only_if_it_is_what_is_written(tmp_path
 def test_there_are_two_hundred_questions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(QUESTIONS), run_name="__main__")
     (tmp_path / "questions.jsonl").write_text(capsys.readouterr().out, encoding="utf-8")
-    talks = read_conversation_texts([str(tmp_path / "questions.jsonl")], Reading()).conversations
+    talks = read_conversation_texts([str(tmp_path / "questions.jsonl")]).conversations
     assert [list(map(tuple, talk.turns)) for talk in talks] == questions()
     assert len({talk.turns[0] for talk in talks}) == len(talks) == 200
 
