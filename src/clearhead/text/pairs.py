@@ -1,21 +1,30 @@
 """Pairs to learn from, a source and the target that answers it: a file of them, and its two parts.
 
-One pair a line: source, a tab, target (TSV, without quotes or escapes). A line ends at LF or CRLF and nowhere else: U+2028,
+TSV, one pair a line: source, a tab, target, without quotes or escapes. A line ends at LF or CRLF and nowhere else: U+2028,
 a form feed, or a CR that no LF follows is a character of its line. Only in a file without any LF does CR end the lines.
+
+CSV, in a file whose name ends with .csv: source, a comma, target. A field in double quotes may hold commas, line breaks (each
+becomes LF) and, written twice, double quotes; a pair has the number of the line where it begins.
+
+Either may be compressed: .tsv.gz, .csv.gz. If the first pair is the words source and target, in small or capital letters, it is
+a header and no pair.
 """
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from clearhead.messages import UserError, say
 from clearhead.text.files import read_raw, with_line_feeds
+from clearhead.text.jsonl import lines_of, plain_suffix
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
 __all__ = ["Pair", "Pairs", "look_like_pairs", "read_pairs", "split_pairs"]
@@ -33,6 +42,9 @@ class Pair(NamedTuple):
     target: str
 
 
+_HEADER = Pair("source", "target")
+
+
 @dataclass(frozen=True)
 class Pairs:
     """The pairs of one file.
@@ -40,7 +52,8 @@ class Pairs:
     Attributes:
         pairs: at least two, in the order of the file; one that stands there twice is here twice.
         notes: one line, in the user's language, for each thing that a reader of the file should know: an encoding that
-            was recognised (other than UTF-8), a mark that was removed, line ends that were changed, CR that were kept.
+            was recognised (other than UTF-8), bytes that were replaced, a mark that was removed, line ends that were
+            changed, CR that were kept, a header that was passed over.
         lines: the number of the line of each pair, from 1, empty lines counted.
     """
 
@@ -49,39 +62,53 @@ class Pairs:
     lines: list[int]
 
 
-def read_pairs(path: Path, encoding: str = "auto") -> Pairs:
-    """The pairs of the file `path`.
+def read_pairs(path: Path, encoding: str = "auto", errors: str = "strict") -> Pairs:
+    """The pairs of the file `path`, CSV if its name says so and TSV otherwise.
 
     Empty lines are skipped, and counted in the numbers of lines. Spaces are kept as they are.
 
     Args:
-        path: the file; of any size.
+        path: the file; of any size that fits into memory.
         encoding: as for `read_text`: "auto" to recognise it, or any text encoding that Python knows.
+        errors: as for `read_text`: "strict" or "replace".
 
     Raises:
         UserError: the file cannot be read as text (as `read_text`), a line does not have two columns, one of its sides
-            is empty (the message names the file, the number of the line and the side), or there are fewer than two
-            pairs.
+            is empty (the message names the file, the number of the line and the side), a quote of a CSV is never
+            closed, or there are fewer than two pairs.
     """
-    raw = read_raw(path, encoding)
-    text, kinds = with_line_feeds(raw.text, lone="\n" not in raw.text)
-    # Not `splitlines`, which ends a line at ten other characters too.
-    lines = {number: line for number, line in enumerate(text.split("\n"), start=1) if line}
-    pairs = [_pair(path, number, line) for number, line in lines.items()]
-    if not pairs:
-        raise UserError(say("text.no_pairs", path=path))
-    if len(pairs) < 2:
-        raise UserError(say("text.one_pair", path=path))
+    raw = read_raw(path, encoding, errors)
+    commas = plain_suffix(path) == ".csv"
+    text, kinds = with_line_feeds(raw.text, lone=commas or "\n" not in raw.text)
+    numbered = dict(_records(path, text) if commas else _rows(path, text))
     notes = [*raw.notes, *(say("text.line_ends", path=path, kind=kind) for kind in kinds)]
     if "\r" in text:
         notes.append(say("text.pairs_lone_cr", path=path, count=text.count("\r")))
-    return Pairs(pairs, tuple(notes), list(lines))
+    first = next(iter(numbered), 0)
+    if first and tuple(map(str.casefold, numbered[first])) == _HEADER:
+        del numbered[first]
+        notes.append(say("pairs.header", path=path, line=first))
+    if not numbered:
+        raise UserError(say("pairs.no_pairs_csv", path=path) if commas else say("text.no_pairs", path=path))
+    if len(numbered) < 2:
+        raise UserError(say("text.one_pair", path=path))
+    return Pairs(list(numbered.values()), tuple(notes), list(numbered))
 
 
-def look_like_pairs(text: str) -> bool:
-    """Whether `read_pairs` would find pairs in a text whose lines end with LF: two lines or more, each of two columns."""
-    columns = [line.split("\t") for line in text.split("\n") if line]
-    return len(columns) > 1 and all(len(sides) == 2 and all(sides) for sides in columns)
+def look_like_pairs(text: str | Iterable[str]) -> bool:
+    """Whether `read_pairs` would find pairs in the lines of a text: two lines or more, each of two columns.
+
+    Args:
+        text: whole or in parts, its line ends LF; no more of it is read than is needed to say no.
+    """
+    count = 0
+    for _, line in lines_of([text] if isinstance(text, str) else text):
+        if line:
+            sides = line.split("\t")
+            if len(sides) != 2 or not all(sides):
+                return False
+            count += 1
+    return count > 1
 
 
 def split_pairs(pairs: Sequence[Pair]) -> tuple[list[Pair], list[Pair]]:
@@ -118,6 +145,45 @@ def split_pairs(pairs: Sequence[Pair]) -> tuple[list[Pair], list[Pair]]:
     train = [pair for pair in pairs if pair.source not in chosen]
     validation = [pair for pair in pairs if pair.source in chosen]
     return train, validation
+
+
+def _rows(path: Path, text: str) -> Iterator[tuple[int, Pair]]:
+    """The pairs of a TSV, and their lines."""
+    # Not `splitlines`, which ends a line at ten other characters too.
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line:
+            yield number, _pair(path, number, line)
+
+
+def _records(path: Path, text: str) -> Iterator[tuple[int, Pair]]:
+    """The pairs of a CSV, and the lines where they begin."""
+    found, begin = [], 1
+    # The limit is the whole process's: raised for a field as long as the file, and put back at once.
+    before = csv.field_size_limit(max(len(text), 1))
+    try:
+        reader = csv.reader(io.StringIO(text, newline="\n"), strict=True)
+        for record in reader:
+            found.append((begin, record))
+            begin = reader.line_num + 1
+    except csv.Error:
+        raise UserError(say("pairs.quotes", path=path, line=begin)) from None
+    finally:
+        csv.field_size_limit(before)
+    for number, record in found:
+        if record:
+            yield number, _record(path, number, record)
+
+
+def _record(path: Path, number: int, record: list[str]) -> Pair:
+    """The pair of one record that is not empty."""
+    if len(record) != 2:
+        raise UserError(say("pairs.columns_csv", path=path, line=number, count=len(record)))
+    source, target = record
+    if not source:
+        raise UserError(say("pairs.no_source_csv", path=path, line=number))
+    if not target:
+        raise UserError(say("pairs.no_target_csv", path=path, line=number))
+    return Pair(source, target)
 
 
 def _pair(path: Path, number: int, line: str) -> Pair:
