@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from clearhead import __version__
 from clearhead.messages import UserError, say
 
-VERBS = ("train", "generate", "chat", "trace", "check", "eval", "info", "doctor")
+VERBS = ("train", "generate", "chat", "trace", "check", "eval", "tokenizer", "info", "doctor")
 """Each is a module of this folder with `run(arguments) -> exit status`."""
 
 

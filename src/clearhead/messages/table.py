@@ -8,6 +8,7 @@ from clearhead.messages import (
     checking,
     cli,
     cli_eval,
+    cli_tokenizer,
     cli_trace,
     conversations,
     data,
@@ -42,5 +43,6 @@ MESSAGES: dict[str, tuple[str, str]] = {
     **checking.MESSAGES,
     **cli.MESSAGES,
     **cli_eval.MESSAGES,
+    **cli_tokenizer.MESSAGES,
     **cli_trace.MESSAGES,
 }
