@@ -8,15 +8,20 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
 
-from clearhead.cli.main import main
 from clearhead.formats.load import load
 from clearhead.formats.run import create_run, read_run
 from clearhead.formats.weights import own_tensors, save_tensors
+from clearhead.generation.chat import CHAT_TEMPLATE
 from clearhead.models.build import build
-from clearhead.models.config_encoders import EncoderConfig
-from clearhead.text import ByteTokenizer, MarkedTokenizer, Pair, split_document
+from clearhead.models.config import DecoderConfig, ModelConfig
+from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
+from clearhead.text import ByteTokenizer, CharacterTokenizer, MarkedTokenizer, Pair, Tokenizer, split_document
+from clearhead.text.documents import Reading
+from clearhead.text.messages_file import read_conversations
 from clearhead.training.scoring import score
+from clearhead.training.scoring_conversations import score_conversations
 from clearhead.training.scoring_masked import score_masked
 from clearhead.training.scoring_pairs import score_pairs
 from tests.cli.runs import TEXT, Clearhead
@@ -24,28 +29,48 @@ from tests.cli.runs import TEXT, Clearhead
 PAIRS = [f"word {n}\t{n} 词" for n in range(40)]
 
 
+def saved(folder: Path, config: ModelConfig, tokenizer: Tokenizer, model: nn.Module | None = None) -> Path:
+    """A run of a model that has learnt nothing."""
+    run = create_run(folder / "run", config, tokenizer, {})
+    checkpoint = run.new_checkpoint(3)
+    checkpoint.mkdir()
+    save_tensors(own_tensors(model or build(config, seed=0)), checkpoint / "model.safetensors")
+    (checkpoint / "state.json").write_text("{}", encoding="utf-8")
+    return run.path
+
+
 @pytest.fixture(scope="module")
 def answering(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run on pairs, which stand beside it."""
+    """An encoder-decoder; pairs stand beside it."""
     folder = tmp_path_factory.mktemp("answering")
     (folder / "pairs.tsv").write_text("\n".join(PAIRS) + "\n", encoding="utf-8")
-    sizes = ("--model.layers=1", "--model.width=8", "--model.heads=2", "--batch=4", "--steps=3")
-    named = ("--model=EncoderDecoder", "--out", str(folder / "run"))
-    assert main(["train", str(folder / "pairs.tsv"), *named, *sizes]) == 0
-    return folder / "run"
+    tokenizer = MarkedTokenizer(CharacterTokenizer.of("".join(PAIRS)))
+    config = EncoderDecoderConfig(
+        layers=1, heads=2, width=8, context=5, source_context=8, vocab=tokenizer.size, dropout=0.1
+    )
+    return saved(folder, config, tokenizer)
 
 
 @pytest.fixture(scope="module")
 def guessing(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An encoder that has learnt nothing."""
+    """An encoder."""
     tokenizer = MarkedTokenizer(ByteTokenizer(), masked=True)
     config = EncoderConfig(layers=1, heads=2, width=8, context=16, vocab=tokenizer.size)
-    run = create_run(tmp_path_factory.mktemp("guessing") / "run", config, tokenizer, {})
-    folder = run.new_checkpoint(3)
-    folder.mkdir()
-    save_tensors(own_tensors(build(config, seed=0)), folder / "model.safetensors")
-    (folder / "state.json").write_text("{}", encoding="utf-8")
-    return run.path
+    return saved(tmp_path_factory.mktemp("guessing"), config, tokenizer)
+
+
+@pytest.fixture(scope="module")
+def talking(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A decoder that knows how conversations are written; some stand beside it."""
+    folder = tmp_path_factory.mktemp("talking")
+    said = [{"role": role, "content": role[::-1]} for role in ("user", "assistant", "user", "assistant")]
+    lines = [json.dumps({"messages": said[:count]}) + "\n" for count in (2, 4, 2)]
+    (folder / "talk.jsonl").write_text("".join(lines), encoding="utf-8")
+    tokenizer = MarkedTokenizer(ByteTokenizer())
+    config = DecoderConfig(layers=1, heads=2, width=8, context=96, vocab=tokenizer.size)
+    path = saved(folder, config, tokenizer)
+    (path / "chat_template.jinja").write_text(CHAT_TEMPLATE, encoding="utf-8")
+    return path
 
 
 def numbers(said: object) -> dict[str, float]:
@@ -159,6 +184,29 @@ def test_hidden_tokens(clearhead: Clearhead, guessing: Path, text: Path) -> None
     assert "chosen by seed 0" in clearhead("eval", guessing, text).out
 
 
+def test_conversations(clearhead: Clearhead, talking: Path, trained: Path, text: Path) -> None:
+    file = talking.parent / "talk.jsonl"
+    found = numbers(clearhead("eval", talking, file, "--json"))
+    wanted = score_conversations(load(talking), read_conversations([str(file)], Reading()).conversations)
+    assert set(found) == {
+        *("model", "files", "loss", "perplexity", "answers_right", "tokens", "right", "answers", "conversations"),
+    }
+    assert (found["loss"], found["tokens"]) == (wanted.loss, 4 * len("assistant."))
+    assert (found["answers"], found["conversations"], found["right"]) == (4, 3, wanted.right)
+    said = clearhead("eval", talking, file, "--batch", 1)
+    assert (said.status, said.err) == (0, "")
+    assert "40 tokens of 4 answers" in said.out
+    assert "holds conversations and" in clearhead("eval", talking, file, text).mistake
+    assert "chat_template.jinja" in clearhead("eval", trained, file).mistake
+    assert "--stride has no meaning" in clearhead("eval", talking, file, "--stride", 3).mistake
+    # Who names a field wants that text.
+    assert "role" in clearhead("eval", talking, file, "--field", "role").mistake
+    # With marks every character of a text is scored, and its end.
+    plain = numbers(clearhead("eval", talking, text, "--json"))
+    assert (plain["tokens"], plain["ends"], plain["bytes"]) == (len(TEXT.encode()) + 1, 1, len(TEXT.encode()))
+    assert "1 of the tokens are end marks" in clearhead("eval", talking, text).out
+
+
 def test_mistakes_are_one_line(
     clearhead: Clearhead, trained: Path, answering: Path, text: Path, tmp_path: Path
 ) -> None:
@@ -194,13 +242,9 @@ def test_a_model_that_went_wrong_is_valid_json(clearhead: Clearhead, trained: Pa
     loaded = load(trained)
     with torch.no_grad():
         loaded.model.embedding.weight.fill_(math.nan)
-    run = create_run(tmp_path / "wrong", loaded.config, loaded.tokenizer, {})
-    folder = run.new_checkpoint(1)
-    folder.mkdir()
-    save_tensors(own_tensors(loaded.model), folder / "model.safetensors")
-    (folder / "state.json").write_text("{}", encoding="utf-8")
-    assert numbers(clearhead("eval", run.path, text, "--json"))["loss"] is None
-    assert "nan  loss" in clearhead("eval", run.path, text).out
+    run = saved(tmp_path, loaded.config, loaded.tokenizer, loaded.model)
+    assert numbers(clearhead("eval", run, text, "--json"))["loss"] is None
+    assert "nan  loss" in clearhead("eval", run, text).out
 
 
 def _lines(folder: Path, *lines: str) -> Path:

@@ -175,11 +175,12 @@ def _hidden(loaded: Loaded, asked: Namespace) -> Answer:
 
 def _pairs(loaded: Loaded, asked: Namespace) -> Answer:
     """Every token of the targets, from the source and what stands before it."""
+    from clearhead.training.data_choice import DataChoice  # noqa: PLC0415
     from clearhead.training.pair_data import read_pair_texts  # noqa: PLC0415
     from clearhead.training.scoring_pairs import score_pairs  # noqa: PLC0415
 
-    _must_not_say(asked, "stride", "limit", "seed", "errors", "field")
-    texts = read_pair_texts(asked.files, asked.encoding)
+    _must_not_say(asked, "stride", "limit", "seed", "field")
+    texts = read_pair_texts(asked.files, DataChoice(encoding=asked.encoding, errors=asked.errors))
     _tell(texts.notes)
     with Bar() as bar:
         found = score_pairs(loaded, texts.pairs, places=texts.places, batch=asked.batch, progress=bar)
@@ -193,7 +194,7 @@ def _documents(asked: Namespace) -> Documents:
     """What the files hold; what was recognised on the way is said."""
     from clearhead.text.sources import find_sources  # noqa: PLC0415
 
-    sources = find_sources(asked.files, _reading(asked))
+    sources = find_sources(asked.files, _reading(asked), least=1)
     _tell(sources.notes)
     return sources.documents
 

@@ -91,16 +91,16 @@ def read_text(path: str | os.PathLike[str], encoding: str = "auto", errors: str 
     return DecodedText(text=text, encoding=raw.encoding, path=file, notes=raw.notes + ends)
 
 
-def require_size(path: Path, size: int, *, blank: bool) -> None:
-    """Refuse a file that is too little to train on.
+def require_size(path: Path, size: int, *, blank: bool, least: int = LEAST_BYTES) -> None:
+    """Refuse a file that is too little, to train on unless told otherwise.
 
     Raises:
-        UserError: it is blank, or shorter than `LEAST_BYTES`.
+        UserError: it is blank, or shorter than `least`.
     """
     if blank:
-        raise UserError(say("text.empty", path=path, least=LEAST_BYTES))
-    if size < LEAST_BYTES:
-        raise UserError(say("text.too_small", path=path, size=size, least=LEAST_BYTES))
+        raise UserError(say("text.empty", path=path, least=least))
+    if size < least:
+        raise UserError(say("text.too_small", path=path, size=size, least=least))
 
 
 def read_raw(file: Path, encoding: str, errors: str = "strict") -> RawText:

@@ -75,29 +75,32 @@ class Sources:
                 yield Document(file.path, None, file.parts(progress))
 
 
-def find_sources(names: Sequence[str], reading: Reading, progress: Progress = nothing) -> Sources:
+def find_sources(
+    names: Sequence[str], reading: Reading, progress: Progress = nothing, *, least: int = LEAST_BYTES
+) -> Sources:
     """Look at every file that `names` name, and refuse what cannot be read before anything is done with the rest.
 
     Args:
         names: files and folders.
         reading: how they are read.
         progress: told the bytes on disk, each once.
+        least: how many bytes of text there must be; who does not train on them needs less.
 
     Raises:
         UserError: a file cannot be used as text (as `read_text`); a folder holds none that could; a line of a .jsonl file
             is broken, or has no text (the message names the file and the line); there is no document at all; or all text
-            together is less than `LEAST_BYTES`.
+            together is less than `least`.
     """
     looked = [examine(path, reading.encoding, reading.errors, _unless_lines(path, progress)) for path in _found(names)]
     if len(looked) == 1 and not is_jsonl(looked[0].path):
-        require_size(looked[0].path, looked[0].size, blank=looked[0].blank)
+        require_size(looked[0].path, looked[0].size, blank=looked[0].blank, least=least)
     held = [_held(file, reading.field, progress) for file in looked]
     count = sum(documents for documents, _, _ in held)
     if not count:
         raise UserError(say("sources.nothing", names=_some(names)))
     size = sum(size for _, size, _ in held)
-    if size < LEAST_BYTES:
-        raise UserError(say("sources.too_small", names=_some(names), size=size, least=LEAST_BYTES))
+    if size < least:
+        raise UserError(say("sources.too_small", names=_some(names), size=size, least=least))
     files = tuple(file for file, (documents, _, _) in zip(looked, held, strict=True) if documents)
     notes = _few([note for file in looked for note in file.all_notes])
     blank = sum(blank for _, _, blank in held)

@@ -11,7 +11,7 @@ from clearhead.formats.load import Loaded
 from clearhead.messages import UserError, say
 from clearhead.models.encoder_decoder import EncoderDecoder
 from clearhead.ops.loss import IGNORED
-from clearhead.text import MarkedTokenizer, Pair
+from clearhead.text import Pair
 from clearhead.training.fit import evaluating
 from clearhead.training.pair_data import EVALUATION_PAIRS, EVALUATION_SCORES, Place
 from clearhead.training.pairs import IdPair, Marks, all_pairs
@@ -63,14 +63,15 @@ def score_pairs(
         UserError: if the model is no encoder-decoder, a pair is longer than its contexts, or `batch` is below 1.
     """
     model, tokenizer = loaded.model, loaded.tokenizer
-    if not isinstance(model, EncoderDecoder) or not isinstance(tokenizer, MarkedTokenizer):
+    begin, end = tokenizer.begin, tokenizer.end
+    if not isinstance(model, EncoderDecoder) or begin is None or end is None:
         raise UserError(say("scoring.wants_pairs", name=type(model).__name__))
     if not pairs:
         raise UserError(say("scoring.no_pairs"))
     most = EVALUATION_PAIRS if batch is None else checked("batch", batch)
     ids = [IdPair(tokenizer.encode_array(pair.source), tokenizer.encode_array(pair.target)) for pair in pairs]
     _must_fit(ids, model, places)
-    marks = Marks(tokenizer.begin, tokenizer.end)
+    marks = Marks(begin, end)
     device = next(model.parameters()).device
     tokens = sum(len(pair.target) + 1 for pair in ids)
     total, done, right = 0.0, 0, 0
