@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
+from typing import NoReturn
 
 from tqdm import tqdm
 
+from clearhead.cli.samples import sample
 from clearhead.formats.load import Loaded
-from clearhead.generation.generate import generate
 from clearhead.messages import say
 from clearhead.models.config import DecoderConfig
-from clearhead.models.config_encoders import EncoderDecoderConfig
+from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
 from clearhead.models.decoder import Decoder
+from clearhead.models.encoder import Encoder
 from clearhead.models.encoder_decoder import EncoderDecoder
+from clearhead.training.data_choice import Told
 from clearhead.training.fit import Update, evaluating
-from clearhead.training.pair_data import PairData
 from clearhead.training.plan import Plan
 from clearhead.training.run import Evaluated, Event, Training
 
 LAYOUT = "{desc} {bar:20} {n_fmt}/{total_fmt} [{elapsed}<{remaining}{postfix}]"
-SAMPLE_TOKENS = 100
 
 
 class Progress:
@@ -69,30 +72,34 @@ class Progress:
         self._bar.close()
 
     def _sample(self) -> str:
-        """A few words of the model as it is now, from a line break on; or its answer to a source it has not learnt."""
-        loaded, data = self._loaded(), self._plan.data
+        loaded = self._loaded()
         with evaluating(loaded.model):
-            if isinstance(data, PairData):
-                source, target = data.example
-                answer = generate(loaded, source, max_tokens=SAMPLE_TOKENS, temperature=0).text
-                return say("cli.train.answer", source=source, answer=answer, target=target)
-            return generate(loaded, "\n", max_tokens=SAMPLE_TOKENS, temperature=0.8, seed=0).text
+            return sample(loaded, self._plan.data)
 
     def _loaded(self) -> Loaded:
         """The model as it is now."""
         model, run = self._training.model, self._plan.run
-        assert isinstance(model, Decoder | EncoderDecoder)
-        assert isinstance(run.model, DecoderConfig | EncoderDecoderConfig)
-        return Loaded(model, run.tokenizer, run.model, run.path)
+        assert isinstance(model, Decoder | Encoder | EncoderDecoder)
+        assert isinstance(run.model, DecoderConfig | EncoderConfig | EncoderDecoderConfig)
+        return Loaded(model, run.tokenizer, run.model, run.path, run.chat_template())
 
 
 def _evaluated(event: Evaluated) -> str:
     loss = f"{event.val_loss:.4f}"
-    if "exact_match" in event.measures:
-        return say(
-            "cli.train.evaluated_pairs", step=event.step, loss=loss, share=f"{event.measures['exact_match']:.2%}"
-        )
+    for share in event.measures.values():
+        return say("cli.train.evaluated_pairs", step=event.step, loss=loss, share=f"{share:.2%}")
     return say("cli.train.evaluated", step=event.step, loss=loss)
+
+
+@contextmanager
+def reading_bar(what: str, size: int) -> Iterator[Told]:
+    """A bar for what takes longer than two seconds: bytes of files."""
+    with tqdm(total=size, desc=what, unit="B", unit_scale=True, delay=2, leave=False, dynamic_ncols=True) as bar:
+        yield lambda count: _moved(bar, count)
+
+
+def _moved(bar: tqdm[NoReturn], count: int) -> None:
+    bar.update(count)
 
 
 def _indented(text: str) -> str:

@@ -7,6 +7,7 @@ import sys
 from argparse import SUPPRESS
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from shlex import quote
 from types import FrameType
@@ -18,6 +19,7 @@ from clearhead.cli.model_flags import leaves_kind_open, typed_fields, without_fi
 from clearhead.cli.options import INTERRUPTED, add_device, instantiate, own_name, parse, parser, use_threads
 from clearhead.messages import UserError, say
 from clearhead.models.config import DecoderConfig, ModelConfig
+from clearhead.models.low_rank import LowRank
 
 if TYPE_CHECKING:
     import torch
@@ -52,7 +54,8 @@ def options() -> ArgumentParser:
         "text",
         nargs="*",
         default=SUPPRESS,
-        help="text files to learn from, none for the built-in corpus; TSV files of pairs for an EncoderDecoder",
+        help="what to learn from: text files (.txt .md .jsonl, also .gz) and folders, none for the built-in corpus;"
+        " .tsv or .csv files of pairs for an EncoderDecoder; .jsonl files with messages for answers",
     )
     made.add_argument("--out", type=str, default=None, help="run directory to make, or to go on with")
     made.add_argument("--resume", action="store_true", help="go on with the run in --out")
@@ -60,7 +63,24 @@ def options() -> ArgumentParser:
     made.add_argument(
         "--encoding", type=str, default=None, help="of the files, such as utf-8 or gb18030; recognised if auto"
     )
-    made.add_argument("--tokenizer", type=str, default=None, help="character (default) or byte")
+    made.add_argument("--errors", type=str, default=None, help="bytes that do not fit: strict (default) or replace")
+    made.add_argument("--field", type=str, default=None, help="the field of a .jsonl line that is its text (text)")
+    made.add_argument(
+        "--tokenizer", type=str, default=None, help="character (default), byte, bpe, or the path of a tokenizer.json"
+    )
+    made.add_argument(
+        "--vocab", type=int, default=None, help="ids of --tokenizer bpe; picked for the text if not given"
+    )
+    made.add_argument(
+        "--document-mask", type=bool, default=None, help="whether packed documents see themselves alone (true)"
+    )
+    made.add_argument("--init", type=str, default=None, help="a model to continue: its weights, sizes and tokenizer")
+    made.add_argument(
+        "--lora",
+        type=LowRank | None,
+        default=None,
+        help="train changes of low rank beside the weights of --init, which stay: --lora.rank 8, --lora.alpha, --lora.targets",
+    )
     made.add_argument(
         "--model",
         type=ModelConfig,
@@ -93,14 +113,16 @@ def _kind_meant(made: ArgumentParser, arguments: Sequence[str]) -> str:
     """
     if leaves_kind_open(arguments):
         asked = parse(made, without_fields(arguments))
-        if asked.resume and asked.out is not None:
-            from clearhead.formats.run import read_run  # noqa: PLC0415 - it brings numpy, for which --help need not wait
+        known = asked.out if asked.resume else asked.init
+        if known is not None:
+            from clearhead.formats.run import find_run  # noqa: PLC0415 - it brings numpy, for which --help need not wait
 
-            return type(read_run(Path(asked.out)).model).__name__
+            return type(find_run(Path(known))[0].model).__name__
     return DecoderConfig.__name__
 
 
 def _train(asked: Namespace, typed: frozenset[str], *, kind_named: bool) -> int:
+    from clearhead.cli.closing import closing, next_command  # noqa: PLC0415
     from clearhead.models.device import pick_device  # noqa: PLC0415 - torch comes after the flags are right
     from clearhead.training.run import Training  # noqa: PLC0415
 
@@ -113,7 +135,7 @@ def _train(asked: Namespace, typed: frozenset[str], *, kind_named: bool) -> int:
         _tell(say("cli.train.looks_like_pairs"))
     batch, seed = plan.settings.batch, plan.settings.seed
     objective = plan.data.objective(plan.run.model, batch=batch, seed=seed)
-    training = Training(plan.run, plan.settings, objective, device)
+    training = Training(plan.run, plan.settings, objective, device, init=plan.init)
     if training.step >= plan.settings.steps:
         print(say("cli.train.finished_already", out=asked.out, steps=training.step))
         return 0
@@ -124,37 +146,36 @@ def _train(asked: Namespace, typed: frozenset[str], *, kind_named: bool) -> int:
         command = f"{own_name()} train --out {quote(asked.out)} --resume"
         print(say("cli.train.stopped", step=training.step, command=command))
         return INTERRUPTED
-    print(_summary(plan, training))
-    print(say("cli.train.done", command=f"{own_name()} generate {quote(asked.out)}{_prompt_of(plan)}"))
+    print("\n".join(closing(plan, training)))
+    print(say("cli.train.done", command=f"{own_name()} {next_command(plan, asked.out)}"))
     return 0
 
 
 def _plan(asked: Namespace, typed: frozenset[str], device: torch.device) -> Plan:
+    from clearhead.cli.progress import reading_bar  # noqa: PLC0415
+    from clearhead.training.data_choice import DataChoice  # noqa: PLC0415
     from clearhead.training.plan import new_plan, resumed_plan  # noqa: PLC0415
 
     names = [*(flag.lstrip("-").replace("-", "_") for flag, _, _ in SETTINGS), "dtype"]
     files = asked.get("text") or []
     files = [files] if isinstance(files, str) else files
     given: Given = {name: asked[name] for name in names if asked[name] is not None}
+    choice = DataChoice(**{field.name: asked[field.name] for field in fields(DataChoice)})
     if asked.resume:
         return resumed_plan(
-            Path(asked.out),
-            files,
-            given,
-            model=asked.model,
-            typed=typed,
-            encoding=asked.encoding,
-            tokenizer=asked.tokenizer,
+            Path(asked.out), files, given, choice=choice, model=asked.model, typed=typed, watch=reading_bar
         )
     return new_plan(
         Path(asked.out),
         files,
         given,
+        choice=choice,
         model=asked.model,
         typed=typed,
-        encoding=asked.encoding or "auto",
-        tokenizer=asked.tokenizer or "character",
+        init=asked.init,
+        lora=asked.lora,
         device=device,
+        watch=reading_bar,
     )
 
 
@@ -172,49 +193,12 @@ def _follow(training: Training, plan: Plan, stopped: list[int]) -> None:
 def _looks_like_pairs(plan: Plan) -> bool:
     """Whether a decoder is about to learn from what an encoder-decoder would learn more from."""
     from clearhead.text import look_like_pairs  # noqa: PLC0415
+    from clearhead.text.streams import nothing  # noqa: PLC0415
     from clearhead.training.text_data import TextData  # noqa: PLC0415
 
-    return isinstance(plan.data, TextData) and all(map(look_like_pairs, plan.data.texts.documents))
-
-
-def _prompt_of(plan: Plan) -> str:
-    """What to write behind `generate`: an encoder-decoder answers nothing unasked."""
-    from clearhead.training.pair_data import PairData  # noqa: PLC0415
-
-    return f" --prompt={quote(plan.data.example.source)}" if isinstance(plan.data, PairData) else ""
-
-
-def _summary(plan: Plan, training: Training) -> str:
-    """The final loss in words, beside what it can be compared with."""
-    from clearhead.training.text_data import TextData  # noqa: PLC0415
-
-    data, last = plan.data, training.evaluated
-    assert last is not None
-    loss = last.val_loss
-    if not isinstance(data, TextData):
-        count = len(data.validation)
-        right = round(last.measures["exact_match"] * count)
-        line = say(
-            "cli.train.summary_pairs",
-            loss=f"{loss:.3f}",
-            uniform=f"{data.uniform:.3f}",
-            right=f"{right:,}",
-            count=f"{count:,}",
-        )
-        return f"{line}{_best(plan, training)}"
-    line = say("cli.train.summary", loss=f"{loss:.3f}", uniform=f"{data.uniform:.3f}", bigram=f"{data.bigram:.3f}")
-    line = f"{line}{_best(plan, training)}"
-    if data.entropy is None:
-        return line
-    return f"{line} {say('cli.train.entropy', entropy=f'{data.entropy:.3f}', above=f'{loss - data.entropy:.3f}')}"
-
-
-def _best(plan: Plan, training: Training) -> str:
-    """Which weights `generate` takes, if they are not the last."""
-    best = plan.run.best()
-    if best.step == training.step:
-        return ""
-    return f" {say('cli.train.best', step=best.step, loss=f'{best.val_loss:.3f}')}"
+    if not isinstance(plan.data, TextData) or not isinstance(plan.run.model, DecoderConfig):
+        return False
+    return all(look_like_pairs(document.parts) for document in plan.data.texts.read(nothing))
 
 
 @contextmanager

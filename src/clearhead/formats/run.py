@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clearhead.formats.atomic import discard, new_folder, remove_leftovers, write_json
+from clearhead.formats.atomic import discard, new_folder, remove_leftovers, write_json, write_text
 from clearhead.messages import UserError, say
 from clearhead.models.codec import from_plain, to_plain
 from clearhead.models.config import ModelConfig
@@ -125,8 +125,10 @@ class Run:
         return found
 
 
-def create_run(path: Path, model: ModelConfig, tokenizer: Tokenizer, details: dict[str, Any]) -> Run:
-    """Make the run directory `path`, or write its description anew.
+def create_run(
+    path: Path, model: ModelConfig, tokenizer: Tokenizer, details: dict[str, Any], chat_template: str | None = None
+) -> Run:
+    """Make the run directory `path`, or write its description anew; a chat template that is there stays if none is given.
 
     Raises:
         UserError: if it cannot be written.
@@ -138,6 +140,8 @@ def create_run(path: Path, model: ModelConfig, tokenizer: Tokenizer, details: di
     remove_leftovers(path)
     remove_leftovers(path / "checkpoints")
     write_json(path / "tokenizer.json", tokenizer.to_dict())
+    if chat_template is not None:
+        write_text(path / "chat_template.jinja", chat_template)
     write_json(path / "config.json", {"format_version": FORMAT_VERSION, "model": to_plain(model), **details})
     return Run(path, model, tokenizer, details)
 

@@ -49,63 +49,6 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "--config: the file is no YAML or JSON of options: {reason}",
         "--config：该文件不是由选项组成的 YAML 或 JSON：{reason}",
     ),
-    "cli.train.about": ("learn from text, yours or the built-in stories", "从文本学习：您自己的文本，或内置的故事"),
-    "cli.train.no_out": (
-        "say where the run goes: --out runs/NAME",
-        "请说明训练结果放在哪里：--out runs/名称",
-    ),
-    "cli.train.preparing": (
-        "Preparing: reading, splitting, measuring this machine ...",
-        "准备中：读取、切分、测量本机速度……",
-    ),
-    "cli.train.looks_like_pairs": (
-        "Every line looks like a pair: a source, a tab, a target. A decoder learns them as text; to learn to answer sources,"
-        " stop, add --model EncoderDecoder and give another --out.",
-        "每一行都像一对数据：源、制表符、目标。解码器会把它们当作普通文本来学；若要学会回答源，"
-        "请停止，加上 --model EncoderDecoder，并换一个 --out。",
-    ),
-    "cli.train.finished_already": (
-        "{out} has done its {steps} steps already; --steps with a larger number goes on.",
-        "{out} 已完成全部 {steps} 步；用更大的 --steps 可以继续。",
-    ),
-    "cli.train.step": ("training", "训练"),
-    "cli.train.evaluating": ("evaluating", "评估中"),
-    "cli.train.postfix": ("loss {loss}, {speed} tokens/s", "损失 {loss}，{speed} token/秒"),
-    "cli.train.evaluated": (
-        "step {step}: validation loss {loss}; it writes:",
-        "第 {step} 步：验证损失 {loss}；它写道：",
-    ),
-    "cli.train.stopping": ("Stopping after this update and saving ...", "完成这一步更新后停止并保存……"),
-    "cli.train.stopped": (
-        "Stopped and saved after step {step}. Go on with: {command}",
-        "已在第 {step} 步后停止并保存。继续请用：{command}",
-    ),
-    "cli.train.summary": (
-        "The validation loss is {loss} nats per token; guessing would have {uniform} (ln V), a table of token pairs {bigram}.",
-        "验证损失为每 token {loss} 奈特；随机猜测为 {uniform}（ln V），二元统计表为 {bigram}。",
-    ),
-    "cli.train.best": (
-        "It was lowest after step {step}, {loss}; `generate` uses that checkpoint. Training further only learnt by heart.",
-        "最低值出现在第 {step} 步后，为 {loss}；`generate` 使用那个检查点。之后的训练只是死记硬背。",
-    ),
-    "cli.train.entropy": (
-        "The best possible is {entropy}, the entropy of this text's grammar, {above} lower, for a reader of the whole text;"
-        " a window that begins inside a story knows a little less.",
-        "该语法的熵为 {entropy}，比它低 {above}：这是读过全文的读者所能达到的最好值；从故事中间开始的窗口知道得略少。",
-    ),
-    "cli.train.evaluated_pairs": (
-        "step {step}: validation loss {loss}, {share} of the answers wholly right; it writes:",
-        "第 {step} 步：验证损失 {loss}，完全正确的回答占 {share}；它写道：",
-    ),
-    "cli.train.answer": ("{source} → {answer} (wanted: {target})", "{source} → {answer}（应为：{target}）"),
-    "cli.train.summary_pairs": (
-        "The validation loss is {loss} nats per token; guessing would have {uniform} (ln V). Of the pairs that it was not trained on, {right} of {count} are answered wholly right (decoding greedily).",
-        "验证损失为每 token {loss} 奈特；随机猜测为 {uniform}（ln V）。在 {count} 对未参与训练的数据中，贪心解码完全答对 {right} 对。",
-    ),
-    "cli.train.done": (
-        "Done. Now: {command}",
-        "完成。接下来：{command}",
-    ),
     "cli.generate.about": ("continue texts with a trained model", "用训练好的模型续写文本"),
     "cli.chat.about": ("talk with a trained model, turn by turn", "与训练好的模型一轮一轮地对话"),
     "cli.generate.no_source": (

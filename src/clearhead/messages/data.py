@@ -1,4 +1,4 @@
-"""Messages said by `training` of its batches: key -> (English, Chinese)."""
+"""Messages said by `training` of its data: key -> (English, Chinese)."""
 
 MESSAGES: dict[str, tuple[str, str]] = {
     "training.batch_of_ranks": (
@@ -16,5 +16,41 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "training.nothing_to_hide": (
         "there is nothing to learn: the {documents} documents have no token that could be hidden; give longer texts",
         "没有可学的内容：{documents} 个文档中没有可以遮住的 token；请给出更长的文本",
+    ),
+    "training.looking": ("looking at the files", "检查文件"),
+    "training.surveying": ("reading", "读取"),
+    "training.merging": ("reading for the tokenizer", "为分词器读取"),
+    "training.encoding": ("encoding", "编码"),
+    "training.vocab_of_bpe": (
+        "--vocab {vocab}: only a tokenizer that is trained has a size to choose; add --tokenizer bpe, or leave --vocab out",
+        "--vocab {vocab}：只有训练得到的分词器才能选大小；请加上 --tokenizer bpe，或不要给出 --vocab",
+    ),
+    "training.evaluation_limit": (
+        "Evaluations score the first {limit} of the {tokens} validation tokens, so that they stay short (`clearhead eval` scores all).",
+        "为使评估不致太久，每次只评估 {tokens} 个验证 token 中的前 {limit} 个（`clearhead eval` 可评估全部）。",
+    ),
+    "training.init_fixes": (
+        "{fields}: a model that is continued keeps its sizes and parts; leave it out (only --model.dropout may change)",
+        "{fields}：继续训练的模型保持原有的规模和部件；请不要给出它（只能改 --model.dropout）",
+    ),
+    "training.init_tokenizer": (
+        "--tokenizer {tokenizer}: a model that is continued keeps its tokenizer, whose ids it has learnt; leave it out",
+        "--tokenizer {tokenizer}：继续训练的模型沿用其分词器，它学的就是那些编号；请不要给出它",
+    ),
+    "training.lora_of_nothing": (
+        "--lora adapts a model that is there already; name it with --init, or leave --lora out",
+        "--lora 用来适配已有的模型；请用 --init 指明它，或不要给出 --lora",
+    ),
+    "training.encoder_head": (
+        "an encoder learns from hidden tokens, which needs the head MaskedToken, not {head}; leave --model.head out",
+        "编码器通过猜被遮住的 token 来学习，需要 MaskedToken 头，而不是 {head}；请不要给出 --model.head",
+    ),
+    "training.no_mask": (
+        "the tokenizer of this encoder has no id that stands for a hidden token; continue an encoder that clearhead has trained",
+        "这个编码器的分词器没有代表被遮住的 token 的编号；请继续训练由 clearhead 训练的编码器",
+    ),
+    "training.pairs_need_marks": (
+        "the tokenizer has no marks that begin and end a target; continue a model that has learnt from pairs",
+        "分词器没有标明目标起止的标记；请继续训练从成对数据中学习过的模型",
     ),
 }

@@ -10,6 +10,7 @@ from clearhead.messages import (
     cli_eval,
     cli_tokenizer,
     cli_trace,
+    cli_train,
     conversations,
     data,
     explain,
@@ -45,4 +46,5 @@ MESSAGES: dict[str, tuple[str, str]] = {
     **cli_eval.MESSAGES,
     **cli_tokenizer.MESSAGES,
     **cli_trace.MESSAGES,
+    **cli_train.MESSAGES,
 }

@@ -13,16 +13,16 @@ from clearhead.generation.chat import ChatTemplate, Role, Turn
 from clearhead.messages import UserError, say
 from clearhead.models.config import ModelConfig
 from clearhead.text import Pair, Tokenizer, split_pairs
-from clearhead.text.documents import Reading
 from clearhead.text.messages_file import Conversation, read_conversations
 from clearhead.text.streams import Progress, nothing
 from clearhead.training.batches import Batch
 from clearhead.training.conversations import Answered, Conversed, all_conversations, answered, answers_right
+from clearhead.training.data_choice import NOTHING_SAID, DataChoice
 from clearhead.training.losses import next_token
 from clearhead.training.objective import Objective
 from clearhead.training.order import ALL, Share
 from clearhead.training.pair_data import Place
-from clearhead.training.text_data import EVALUATION_TOKENS
+from clearhead.training.tasks import EVALUATION_TOKENS
 
 EVALUATION_CONVERSATIONS = 256
 """How many conversations go through the model together in an evaluation, unless they are long."""
@@ -136,19 +136,23 @@ class ConversationData:
         )
 
 
-def read_conversation_texts(files: Sequence[str], reading: Reading, progress: Progress = nothing) -> ConversationTexts:
+def read_conversation_texts(
+    files: Sequence[str], choice: DataChoice = NOTHING_SAID, progress: Progress = nothing
+) -> ConversationTexts:
     """The conversations of `files`, one file after the other.
 
     Args:
         files: .jsonl files, and folders of them.
-        reading: how they are read.
+        choice: how they are read.
         progress: told the bytes on disk, each once.
 
     Raises:
         UserError: if a file cannot be used, with the reason and the line.
     """
-    read = read_conversations(files, reading, progress)
-    source = {"conversations": [str(Path(file).resolve()) for file in files], "sha256": read.sha256}
+    read = read_conversations(files, choice.reading, progress)
+    source = (
+        {"conversations": [str(Path(file).resolve()) for file in files]} | choice.recorded() | {"sha256": read.sha256}
+    )
     return ConversationTexts(read.conversations, source, read.notes)
 
 

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from clearhead.messages import UserError, say
 from clearhead.models.config import ModelConfig
-from clearhead.text import MarkedTokenizer, Pair, Tokenizer, read_pairs, split_pairs
+from clearhead.text import Pair, Tokenizer, read_pairs, split_pairs
+from clearhead.training.data_choice import NOTHING_SAID, DataChoice
 from clearhead.training.losses import exact_match, target_token
 from clearhead.training.objective import Objective
 from clearhead.training.pairs import IdPair, Marks, PairBatch, Shuffled, all_pairs
@@ -48,7 +49,8 @@ class PairData:
     """Pairs ready to train on."""
 
     texts: PairTexts
-    tokenizer: MarkedTokenizer
+    tokenizer: Tokenizer
+    """With marks that begin and end a target."""
     train: list[IdPair]
     validation: list[IdPair]
     """A tenth of the pairs; no source of theirs is trained on."""
@@ -95,7 +97,9 @@ class PairData:
 
     def objective(self, config: ModelConfig, *, batch: int, seed: int) -> Objective[PairBatch]:
         """The next token of the target, the source read; judged by the share of answers that are wholly right, too."""
-        marks = Marks(self.tokenizer.begin, self.tokenizer.end)
+        begin, end = self.tokenizer.begin, self.tokenizer.end
+        assert begin is not None and end is not None, "prepare_pairs has looked"  # noqa: PT018 - one condition
+        marks = Marks(begin, end)
         return Objective(
             Shuffled(self.train, marks, batch, seed),
             lambda: all_pairs(self.validation, marks, EVALUATION_PAIRS, scores=EVALUATION_SCORES),
@@ -104,7 +108,7 @@ class PairData:
         )
 
 
-def read_pair_texts(files: Sequence[str], encoding: str = "auto") -> PairTexts:
+def read_pair_texts(files: Sequence[str], choice: DataChoice = NOTHING_SAID) -> PairTexts:
     """The pairs of `files`, one after the other.
 
     Raises:
@@ -112,10 +116,11 @@ def read_pair_texts(files: Sequence[str], encoding: str = "auto") -> PairTexts:
     """
     if not files:
         raise UserError(say("training.no_pairs"))
-    read = [read_pairs(Path(file), encoding) for file in files]
+    reading = choice.reading
+    read = [read_pairs(Path(file), reading.encoding, reading.errors) for file in files]
     pairs = [pair for each in read for pair in each.pairs]
     digest = hashlib.sha256("\n".join("\t".join(pair) for pair in pairs).encode()).hexdigest()
-    source = {"pairs": [str(Path(file).resolve()) for file in files], "encoding": encoding, "sha256": digest}
+    source = {"pairs": [str(Path(file).resolve()) for file in files]} | choice.recorded() | {"sha256": digest}
     places = [Place(file, line) for file, each in zip(files, read, strict=True) for line in each.lines]
     return PairTexts(pairs, places, source, tuple(note for each in read for note in each.notes))
 
@@ -124,9 +129,10 @@ def prepare_pairs(texts: PairTexts, tokenizer: Tokenizer) -> PairData:
     """Keep a tenth for validation and turn both sides into ids, with one tokenizer for both.
 
     Raises:
-        UserError: if there are not two different sources.
+        UserError: if there are not two different sources, or the tokenizer has no marks.
     """
-    assert isinstance(tokenizer, MarkedTokenizer)
+    if tokenizer.begin is None or tokenizer.end is None:
+        raise UserError(say("training.pairs_need_marks"))
     train, validation = split_pairs(texts.pairs)
     return PairData(
         texts,

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from clearhead import __version__
+from clearhead.formats.load import Loaded, load, weights_of
 from clearhead.formats.run import Run, create_run, read_run
 from clearhead.messages import UserError, say
 from clearhead.models.config import ModelConfig, StackConfig
 from clearhead.models.config_encoders import EncoderDecoderConfig
+from clearhead.models.low_rank import LowRank
 from clearhead.text import MarkedTokenizer, Tokenizer
-from clearhead.training.material import Data, Material, fitting, laid_over, new_material, same_material
+from clearhead.training.adapting import begun_with
+from clearhead.training.conversation_data import ConversationData
+from clearhead.training.data_choice import NOTHING_SAID, DataChoice, Watch, unwatched
+from clearhead.training.material import Asked, Data, Material, fitting, laid_over, new_material, same_material
 from clearhead.training.run import measured_speed
 from clearhead.training.settings import TrainingSettings
 from clearhead.training.sizing import (
@@ -49,6 +57,8 @@ class Plan:
     data: Data
     reasons: tuple[str, ...]
     """What was decided for the user, and why, a line each."""
+    init: Mapping[str, Tensor] | None = None
+    """The weights to begin with; None for fresh ones, and where there is a checkpoint."""
 
 
 def new_plan(
@@ -56,37 +66,49 @@ def new_plan(
     files: Sequence[str],
     given: Given,
     *,
+    choice: DataChoice = NOTHING_SAID,
     model: ModelConfig | None = None,
     typed: frozenset[str] | None = None,
-    encoding: str = "auto",
-    tokenizer: str = "character",
+    init: str | None = None,
+    lora: LowRank | None = None,
     device: torch.device,
+    watch: Watch = unwatched,
 ) -> Plan:
     """Decide on a new training and make its run directory.
 
     Args:
         out: the run directory; it may be empty or not exist.
-        files: texts, or pairs for an encoder-decoder; none for the built-in corpus.
+        files: texts, pairs or conversations; none for the built-in corpus.
         given: settings that the user has named; the rest is decided here.
+        choice: what was said about the files and the tokenizer.
         model: the kind of model, its sizes and parts; a decoder picked for the text if None.
         typed: the fields of `model` that the user has named, where the others are to be picked; all of them if None.
-        encoding: of the files.
-        tokenizer: "character" or "byte".
+        init: the model that is continued, with its tokenizer; a new one is made if None.
+        lora: what is trained beside its weights, which stay; all weights are trained if None.
         device: where it will run; its speed decides how many steps fit.
+        watch: who is told how far reading is.
 
     Raises:
-        UserError: if `out` holds something, a file cannot be used or numbers do not fit together.
+        UserError: if `out` holds something, a file cannot be used or numbers do not fit together; nothing is left in `out`.
     """
     _must_be_free(out)
-    material = new_material(files, model=model, typed=typed, encoding=encoding, tokenizer=tokenizer)
-    settings, reasons = _settings(given, material, device)
-    if material.few is not None and "batch" not in given:
-        reasons = (material.few, *reasons)
-    if model is None or typed is not None:
-        reasons = (material.sizes, *reasons)
-    data = material.data
-    details = {"training": asdict(settings), "data": data.source, "versions": versions()}
-    return Plan(create_run(out, material.config, data.tokenizer, details), settings, data, reasons)
+    begun = _begun(init, lora, choice)
+    with _nothing_left(out):
+        asked = Asked(files, choice, out / "tokens", model, typed, begun, watch)
+        material = new_material(asked)
+        settings, reasons = _settings(given, material, lora, device)
+        if material.few is not None and "batch" not in given:
+            reasons = (material.few, *reasons)
+        if material.sizes is not None:
+            reasons = (material.sizes, *reasons)
+        data = material.data
+        details: dict[str, Any] = {"training": asdict(settings), "data": data.source, "versions": versions()}
+        if init is not None and begun is not None:
+            details |= {"init": begun_with(init, begun)} | ({} if lora is None else {"lora": lora.to_plain()})
+        template = None if begun is None else begun.chat_template
+        template = data.template if isinstance(data, ConversationData) else template
+        run = create_run(out, material.config, data.tokenizer, details, template)
+    return Plan(run, settings, data, reasons, None if begun is None else weights_of(begun))
 
 
 def resumed_plan(
@@ -94,10 +116,10 @@ def resumed_plan(
     files: Sequence[str],
     given: Given,
     *,
+    choice: DataChoice = NOTHING_SAID,
     model: ModelConfig | None = None,
     typed: frozenset[str] | None = None,
-    encoding: str | None = None,
-    tokenizer: str | None = None,
+    watch: Watch = unwatched,
 ) -> Plan:
     """Go on with the run in `out`, on the data it was trained on; what is given must be what it was started with.
 
@@ -110,20 +132,31 @@ def resumed_plan(
     for name, value in given.items():
         if name not in CHANGEABLE and value != getattr(recorded, name):
             raise UserError(say("training.resume_differs", name=name, old=getattr(recorded, name), new=value))
-    for name, old, new in (
-        ("encoding", source.get("encoding", "auto"), encoding),
-        ("tokenizer", _kind(run.tokenizer), tokenizer),
-    ):
-        if new is not None and new != old:
-            raise UserError(say("training.resume_differs", name=name, old=old, new=new))
-    data = same_material(run, files, source)
+    difference = choice.differs(DataChoice.of_record(source), _kind(run.tokenizer))
+    if difference is not None:
+        name, old, new = difference
+        raise UserError(say("training.resume_differs", name=name, old=old, new=new))
+    data = same_material(run, files, source, watch)
     if model is not None:
         _must_be_the_same(run.model, model, data, typed)
     settings = TrainingSettings(**(run.details["training"] | dict(given)))
     if settings != recorded:
         details = run.details | {"training": asdict(settings)}
         run = create_run(out, run.model, run.tokenizer, details)
-    return Plan(run, settings, data, ())
+    # A run that was killed before its first checkpoint begins anew, with the model that it began with.
+    init = run.details["init"]["model"] if run.begins_with is not None and not run.checkpoints() else None
+    return Plan(run, settings, data, (), None if init is None else weights_of(load(init, device="cpu")))
+
+
+def _begun(init: str | None, lora: LowRank | None, choice: DataChoice) -> Loaded | None:
+    """The model that is continued."""
+    if init is None:
+        if lora is not None:
+            raise UserError(say("training.lora_of_nothing"))
+        return None
+    if choice.tokenizer is not None:
+        raise UserError(say("training.init_tokenizer", tokenizer=choice.tokenizer))
+    return load(init, device="cpu")
 
 
 def _must_be_the_same(old: ModelConfig, new: ModelConfig, data: Data, typed: frozenset[str] | None) -> None:
@@ -180,7 +213,9 @@ def versions() -> dict[str, Any]:
     }
 
 
-def _settings(given: Given, material: Material, device: torch.device) -> tuple[TrainingSettings, tuple[str, ...]]:
+def _settings(
+    given: Given, material: Material, lora: LowRank | None, device: torch.device
+) -> tuple[TrainingSettings, tuple[str, ...]]:
     """The settings as given, the rest filled in; and why so many steps."""
     chosen: dict[str, Any] = {
         "batch": material.batch,
@@ -193,7 +228,7 @@ def _settings(given: Given, material: Material, device: torch.device) -> tuple[T
     } | dict(given)
     reasons: tuple[str, ...] = ()
     if "steps" not in chosen:
-        chosen["steps"], reason = _picked_steps(material, chosen["batch"], device)
+        chosen["steps"], reason = _picked_steps(material, chosen["batch"], lora, device)
         reasons = (reason,)
     steps = chosen["steps"]
     rhythm = max(FEWEST_STEPS_TO_EVALUATION, -(-steps // 5)) if isinstance(steps, int) else 1
@@ -202,12 +237,13 @@ def _settings(given: Given, material: Material, device: torch.device) -> tuple[T
     return TrainingSettings(**chosen), reasons
 
 
-def _picked_steps(material: Material, batch: int, device: torch.device) -> tuple[int, str]:
+def _picked_steps(material: Material, batch: int, lora: LowRank | None, device: torch.device) -> tuple[int, str]:
     """As many steps as fit the time on this machine, and why."""
     config, data = material.config, material.data
     built_in = isinstance(data, TextData) and data.texts.built_in
     seconds, fewest = (CORPUS_SECONDS, CORPUS_FEWEST_STEPS) if built_in else (TEXT_SECONDS, FEWEST_STEPS)
-    speed = measured_speed(replace(config, dropout=0.0), data.objective(config, batch=batch, seed=0), device)
+    objective = data.objective(config, batch=batch, seed=0)
+    speed = measured_speed(replace(config, dropout=0.0), objective, device, lora=lora and replace(lora, dropout=0.0))
     per_step = data.tokens_a_step(config, batch)
     steps = pick_steps(
         tokens_per_second=speed,
@@ -227,5 +263,19 @@ def _picked_steps(material: Material, batch: int, device: torch.device) -> tuple
 def _must_be_free(out: Path) -> None:
     if (out / "config.json").exists():
         raise UserError(say("training.out_exists", out=out))
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+    # Token files that a killed process left are used if they are whole.
+    if out.exists() and (not out.is_dir() or any(inside.name != "tokens" for inside in out.iterdir())):
         raise UserError(say("training.out_in_use", out=out))
+
+
+@contextmanager
+def _nothing_left(out: Path) -> Iterator[None]:
+    """Whatever goes wrong inside leaves no token files, and no folder that was not there."""
+    there = out.exists()
+    try:
+        yield
+    except BaseException:
+        shutil.rmtree(out / "tokens", ignore_errors=True)
+        if not there and out.is_dir() and not any(out.iterdir()):
+            out.rmdir()
+        raise

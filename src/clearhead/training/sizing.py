@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from clearhead.models.choices import Rotary
 from clearhead.models.config import DecoderConfig
-from clearhead.models.config_encoders import EncoderDecoderConfig
+from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
 
 CORPUS_SECONDS = 66.0
 """How long the demo's training aims to take; with evaluations and samples it stays under 90."""
@@ -32,14 +33,16 @@ class Size:
 
     def config(self) -> DecoderConfig:
         """A decoder of this size; the vocabulary is still to come. Rotary positions learn soonest (docs/log.md)."""
-        return DecoderConfig(
-            layers=self.layers,
-            heads=self.heads,
-            width=self.width,
-            context=self.context,
-            dropout=self.dropout,
-            positions=Rotary(),
-        )
+        return DecoderConfig(**self._fields())
+
+    def encoder(self) -> EncoderConfig:
+        """An encoder of this size."""
+        return EncoderConfig(**self._fields())
+
+    def _fields(self) -> dict[str, Any]:
+        sizes = asdict(self)
+        del sizes["batch"]
+        return sizes | {"positions": Rotary()}
 
 
 STORIES = Size(layers=4, heads=4, width=128, context=128, batch=6)
@@ -57,6 +60,24 @@ def pick_size(characters: int | None) -> Size:
         return STORIES
     return LARGE if characters >= LARGE_FROM else SMALL
 
+
+LEAST_VOCAB, MOST_VOCAB = 1024, 32_768
+"""Between these is the vocabulary of a tokenizer that is trained."""
+CHARACTERS_A_TOKEN = 256
+"""How much text each id of a trained vocabulary should have to be learnt from."""
+
+
+def pick_vocab(characters: int, alphabet: str) -> int:
+    """How many ids a tokenizer trained on so much text gets.
+
+    max(1024, N / 256), and two for each character beyond ASCII: its bytes are joined by about two merges.
+    """
+    wide = sum(character > "\x7f" for character in set(alphabet))
+    return min(MOST_VOCAB, max(LEAST_VOCAB, characters // CHARACTERS_A_TOKEN) + 2 * wide)
+
+
+LONGEST_WINDOW = 512
+"""Tokens of a window where a model is continued whose context may be far longer than is needed or can be paid for."""
 
 PAIRS_BATCH = 64
 """How many pairs an update learns from, unless they are long."""

@@ -1,56 +1,22 @@
-"""From a user's texts, or the built-in corpus, to token ids for training and validation."""
+"""Texts as token ids, and the task that is learnt from them."""
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clearhead.messages import UserError, say
-from clearhead.models.config import DecoderConfig, ModelConfig
-from clearhead.text import (
-    ByteTokenizer,
-    CharacterTokenizer,
-    Tokenizer,
-    bigram_loss,
-    corpus,
-    read_text,
-    split_documents,
-)
-from clearhead.training.batches import Batch, Ids, Windows, whole
-from clearhead.training.losses import next_token
+from clearhead.messages import say
+from clearhead.models.config import ModelConfig, StackConfig
+from clearhead.text import CharacterTokenizer, Tokenizer, corpus
+from clearhead.text.split import Side, usable_context
+from clearhead.training.batches import Document, lengths_of
+from clearhead.training.data_choice import Watch, unwatched
 from clearhead.training.objective import Objective
-
-EVALUATION_TOKENS = 16_384
-"""How many tokens go through the model together in an evaluation; bounds its memory, not its result."""
-
-CORPUS_CHARACTERS = 800_000
-CORPUS_SEED = 0
-TOKENIZERS = ("character", "byte")
-
-
-@dataclass(frozen=True)
-class Texts:
-    """Texts as read: one document a file, or the built-in corpus."""
-
-    documents: list[str]
-    source: dict[str, Any]
-    """What a run records of them: the files or the corpus, and a hash."""
-    notes: tuple[str, ...]
-    """What was recognised on the way: encodings, line ends."""
-
-    @property
-    def built_in(self) -> bool:
-        """Whether this is the built-in corpus."""
-        return "corpus" in self.source
-
-    @property
-    def characters(self) -> int:
-        """Of all documents together."""
-        return sum(len(document) for document in self.documents)
+from clearhead.training.tasks import EVALUATION_LIMIT, RunningText, Task
+from clearhead.training.texts import SIDES, Texts, tokenised
 
 
 @dataclass(frozen=True)
@@ -59,50 +25,46 @@ class TextData:
 
     texts: Texts
     tokenizer: Tokenizer
-    train: list[Ids]
-    """Token ids of each training document."""
-    validation: list[Ids]
-    """Token ids of each validation document; no overlap with training."""
+    task: Task
+    ids: dict[Side, Sequence[Document]]
+    """The token ids of the documents of each side, which do not overlap."""
+    tokens: int
+    """How many there are to train on."""
     context: int
-    """The longest context, at most the one asked for, that has a window in both."""
+    """The longest context, at most the one asked for, that the texts fill."""
     notes: tuple[str, ...]
-    """What the user should know: encodings recognised, a context that shrank."""
+    """What the user should know: encodings recognised, how the texts were split, a context that shrank."""
 
     @property
     def source(self) -> dict[str, Any]:
         """What a run records of the texts."""
         return self.texts.source
 
-    @property
-    def tokens(self) -> int:
-        """How many there are to train on."""
-        return sum(len(document) for document in self.train)
+    def window(self, config: ModelConfig) -> int:
+        """T, how many tokens of text the model learns from at a time."""
+        assert isinstance(config, StackConfig)
+        return min(config.context, self.context)
 
     def tokens_a_step(self, config: ModelConfig, batch: int) -> float:
         """B·T."""
-        assert isinstance(config, DecoderConfig)
-        return batch * config.context
+        return batch * self.window(config)
 
-    def objective(self, config: ModelConfig, *, batch: int, seed: int) -> Objective[Batch]:
-        """The next token, in windows of the model's context."""
-        assert isinstance(config, DecoderConfig)
-        context = config.context
-        return Objective(
-            Windows(self.train, context, batch, seed),
-            lambda: whole(self.validation, context, max(1, EVALUATION_TOKENS // context)),
-            next_token,
+    def objective(self, config: ModelConfig, *, batch: int, seed: int) -> Objective[Any]:
+        """The task, in windows that the model and the texts have room for."""
+        return self.task.objective(
+            self.ids["train"], self.ids["validation"], self.window(config), batch=batch, seed=seed
         )
 
     @property
     def entropy(self) -> float | None:
         """The best loss that any model can reach in the long run (nats per token), if known."""
         known = self.texts.built_in and isinstance(self.tokenizer, CharacterTokenizer)
-        return corpus.entropy_per_character() if known else None
+        return corpus.entropy_per_character() if known and isinstance(self.task, RunningText) else None
 
     @property
-    def bigram(self) -> float:
-        """The loss of a table of token pairs counted in the training text (nats per token)."""
-        return bigram_loss(self.train, self.validation, self.tokenizer.size)
+    def baseline(self) -> float:
+        """The loss of a table counted in the training text, of what the task allows a table to look at (nats per token)."""
+        return self.task.baseline(self.ids["train"], self.ids["validation"], self.tokenizer.size)
 
     @property
     def uniform(self) -> float:
@@ -110,47 +72,26 @@ class TextData:
         return math.log(self.tokenizer.size)
 
 
-def read_texts(files: Sequence[str], encoding: str = "auto") -> Texts:
-    """The texts of `files`, each one document; without files the built-in corpus.
+def prepare(
+    texts: Texts, tokenizer: Tokenizer, task: Task, *, context: int, folder: Path, watch: Watch = unwatched
+) -> TextData:
+    """Turn both sides into ids, in token files in `folder`; short texts shrink the context.
 
     Raises:
-        UserError: if a file cannot be used, with the reason.
+        UserError: if there is nothing to predict.
     """
-    if files:
-        decoded = [read_text(Path(file), encoding) for file in files]
-        documents = [each.text for each in decoded]
-        notes = tuple(note for each in decoded for note in each.notes)
-        source: dict[str, Any] = {"files": [str(Path(file).resolve()) for file in files], "encoding": encoding}
-    else:
-        documents, notes = [corpus.write(CORPUS_CHARACTERS, CORPUS_SEED)], ()
-        source = {"corpus": {"characters": CORPUS_CHARACTERS, "seed": CORPUS_SEED}}
-    digest = hashlib.sha256("\0".join(documents).encode()).hexdigest()
-    return Texts(documents, source | {"sha256": digest}, notes)
+    files = tokenised(texts, tokenizer, folder, watch)
+    ids: dict[Side, Sequence[Document]] = {side: file.documents for side, file in files.items()}
+    used, notes = fitting_context(task, ids, context)
+    scored = len(files["validation"])
+    if scored > EVALUATION_LIMIT:
+        notes += (say("training.evaluation_limit", limit=f"{EVALUATION_LIMIT:,}", tokens=f"{scored:,}"),)
+    return TextData(texts, tokenizer, task, ids, len(files["train"]), used, (*texts.notes, *notes))
 
 
-def new_tokenizer(kind: str, text: str) -> CharacterTokenizer | ByteTokenizer:
-    """The tokenizer of a new run: "character" makes one of the characters of `text`, "byte" takes UTF-8.
-
-    Raises:
-        UserError: if `kind` is neither.
-    """
-    if kind not in TOKENIZERS:
-        raise UserError(say("training.setting", name="tokenizer", value=kind, wanted=" | ".join(TOKENIZERS)))
-    return ByteTokenizer() if kind == "byte" else CharacterTokenizer.of(text)
-
-
-def prepare(texts: Texts, tokenizer: Tokenizer, context: int) -> TextData:
-    """Split every document and turn it into ids; a short text shrinks the context.
-
-    Raises:
-        UserError: if a text is too short to split.
-    """
-    parts = split_documents(texts.documents, context)
-    return TextData(
-        texts,
-        tokenizer,
-        [tokenizer.encode_array(text) for text in parts.train],
-        [tokenizer.encode_array(text) for text in parts.validation],
-        parts.context,
-        (*texts.notes, *parts.notes),
-    )
+def fitting_context(task: Task, ids: dict[Side, Sequence[Document]], context: int) -> tuple[int, tuple[str, ...]]:
+    """The context that the documents fill, and what the user should know of it: running text is never filled up."""
+    if not isinstance(task, RunningText):
+        return context, ()
+    train, validation = (lengths_of(ids[side]).tolist() for side in SIDES)
+    return usable_context(context, train, validation, unit="token")

@@ -1,0 +1,143 @@
+"""What is learnt from documents: from ids and a context to an objective."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from clearhead.text.baselines import bigram_loss, unigram_loss
+from clearhead.training.batches import Document, Marked, Windows, whole
+from clearhead.training.losses import masked_token, next_token, packed_next_token
+from clearhead.training.masking import Masked, masked_whole
+from clearhead.training.objective import Objective
+from clearhead.training.packed import Packed, packed_whole
+
+EVALUATION_TOKENS = 16_384
+"""How many tokens go through the model together in an evaluation; bounds its memory, not its result."""
+EVALUATION_LIMIT = 1 << 18
+"""How many tokens of the validation data are scored at most: of more, the first, so that an evaluation stays short."""
+
+
+class Task(Protocol):
+    """What is learnt from documents."""
+
+    def objective(
+        self, train: Sequence[Document], validation: Sequence[Document], context: int, *, batch: int, seed: int
+    ) -> Objective[Any]:
+        """What a training learns from."""
+        ...
+
+    def baseline(self, train: Sequence[Document], validation: Sequence[Document], vocab: int) -> float:
+        """The loss of the best table of counts that does not look where this task's model does (nats per token)."""
+        ...
+
+
+@dataclass(frozen=True)
+class RunningText:
+    """The next token, in windows of running text."""
+
+    def objective(
+        self, train: Sequence[Document], validation: Sequence[Document], context: int, *, batch: int, seed: int
+    ) -> Objective[Any]:
+        """As `Task.objective`."""
+        return Objective(
+            Windows(train, context, batch, seed),
+            lambda: whole(validation, context, _rows(context), limit=EVALUATION_LIMIT),
+            next_token,
+        )
+
+    def baseline(self, train: Sequence[Document], validation: Sequence[Document], vocab: int) -> float:
+        """That of token pairs."""
+        return bigram_loss(train, _first(validation), vocab)
+
+
+@dataclass(frozen=True)
+class PackedDocuments:
+    """The next token of whole documents, several of them in a window.
+
+    Args:
+        begin: the mark before each; none if None.
+        end: the mark after each, which is learnt; none if None.
+        alone: whether a document sees itself alone.
+    """
+
+    begin: int | None
+    end: int | None
+    alone: bool = True
+
+    def objective(
+        self, train: Sequence[Document], validation: Sequence[Document], context: int, *, batch: int, seed: int
+    ) -> Objective[Any]:
+        """As `Task.objective`; validated is each document by itself, with the document mask and without."""
+        return Objective(
+            Packed(train, context, batch, seed, begin=self.begin, end=self.end),
+            lambda: packed_whole(
+                validation, context, _rows(context), begin=self.begin, end=self.end, limit=EVALUATION_LIMIT
+            ),
+            packed_next_token if self.alone else next_token,
+        )
+
+    def baseline(self, train: Sequence[Document], validation: Sequence[Document], vocab: int) -> float:
+        """That of token pairs, marks among them."""
+        return bigram_loss(self._marked(train), self._marked(_first(validation)), vocab)
+
+    def _marked(self, documents: Sequence[Document]) -> list[Marked]:
+        return [Marked(document, self.begin, self.end) for document in documents]
+
+
+@dataclass(frozen=True)
+class HiddenTokens:
+    """Tokens that an encoder guesses from both sides.
+
+    Args:
+        begin: the mark before each document, never hidden; none if None.
+        end: the mark after each document, never hidden; none if None.
+        mask: the id that stands for a hidden token.
+        vocab: the ids below it are those of text.
+    """
+
+    begin: int | None
+    end: int | None
+    mask: int
+    vocab: int
+
+    def objective(
+        self, train: Sequence[Document], validation: Sequence[Document], context: int, *, batch: int, seed: int
+    ) -> Objective[Any]:
+        """As `Task.objective`."""
+        begin, end, mask, vocab = self.begin, self.end, self.mask, self.vocab
+        return Objective(
+            Masked(train, context, batch, seed, mask=mask, vocab=vocab, begin=begin, end=end),
+            lambda: masked_whole(
+                validation,
+                context,
+                _rows(context),
+                seed=0,
+                mask=mask,
+                vocab=vocab,
+                begin=begin,
+                end=end,
+                limit=EVALUATION_LIMIT,
+            ),
+            masked_token,
+        )
+
+    def baseline(self, train: Sequence[Document], validation: Sequence[Document], vocab: int) -> float:
+        """That of how often each token occurs: a table of pairs would look at what may be hidden."""
+        return unigram_loss(train, _first(validation), vocab)
+
+
+def _rows(context: int) -> int:
+    return max(1, EVALUATION_TOKENS // context)
+
+
+def _first(documents: Sequence[Document]) -> list[Document]:
+    """The documents, the last of them cut, that have as many tokens as an evaluation scores."""
+    left, taken = EVALUATION_LIMIT + 1, list[Document]()
+    for document in documents:
+        if left < 2:
+            break
+        taken.append(document if len(document) <= left else document[:left])
+        left -= len(document)
+    return taken
