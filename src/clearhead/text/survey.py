@@ -53,6 +53,7 @@ def survey(documents: Documents) -> Survey:
         documents: the documents; there may be none.
     """
     used = np.zeros(0x110000, dtype=np.bool_)
+    ascii_used = b""
     lengths, digests = array("q"), array("Q")
     every = hashlib.sha256()
     for number, document in enumerate(documents()):
@@ -64,9 +65,15 @@ def survey(documents: Documents) -> Survey:
             written = part.encode("utf-8", "surrogatepass")
             own.update(written)
             every.update(written)
-            used[code_points(part)] = True
+            if part.isascii():
+                # Most parts hold no character that others did not, which is quick to see where each is one byte.
+                if unseen := written.translate(None, ascii_used):
+                    ascii_used += bytes(set(unseen))
+            else:
+                used[code_points(part)] = True
             length += len(part)
         lengths.append(length)
         digests.append(int.from_bytes(own.digest()[:8], "big"))
+    used[list(ascii_used)] = True
     alphabet = "".join(map(chr, np.flatnonzero(used).tolist()))
     return Survey(alphabet, np.array(lengths, dtype=np.int64), np.array(digests, dtype=np.uint64), every.hexdigest())
