@@ -105,8 +105,15 @@ def _texts(loaded: Loaded, asked: Namespace) -> Answer:
         "context": found.context,
         "stride": found.stride,
     }
-    shown = {name: f"{counts[name]:,}" for name in ("tokens", "documents", "bytes", "characters")}
-    scored = [say("cli.eval.scored", **shown)]
+    scored = [
+        say(
+            "cli.eval.scored",
+            tokens=f"{found.tokens:,}",
+            documents=f"{found.documents:,}",
+            bytes=f"{found.bytes:,}",
+            characters=f"{found.characters:,}",
+        )
+    ]
     if found.ends:
         scored.append(say("cli.eval.ends", ends=f"{found.ends:,}"))
     context, stride = found.context, found.stride
@@ -135,8 +142,13 @@ def _conversations(loaded: Loaded, asked: Namespace) -> Answer:
         "answers": found.answers,
         "conversations": found.conversations,
     }
-    shown = {name: f"{counts[name]:,}" for name in ("tokens", "answers", "conversations")}
-    return measures, counts, [say("cli.eval.scored_conversations", **shown)], []
+    scored = say(
+        "cli.eval.scored_conversations",
+        tokens=f"{found.tokens:,}",
+        answers=f"{found.answers:,}",
+        conversations=f"{found.conversations:,}",
+    )
+    return measures, counts, [scored], []
 
 
 def _holds_conversations(asked: Namespace) -> bool:
