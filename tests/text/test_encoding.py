@@ -16,8 +16,10 @@ from tokenizers import Tokenizer as Library
 
 from clearhead.messages import UserError
 from clearhead.text import ByteTokenizer, CharacterTokenizer, MarkedTokenizer, encoding
+from clearhead.text.bpe_training import train_bpe
 from clearhead.text.documents import Document
 from clearhead.text.encoding import Sizes, encoded
+from clearhead.text.library import LibraryTokenizer
 
 TEXT = (
     "It's a question that they'd asked: why, 1,234,567 times?\nBecause 3.14159 isn't 22/7!\n\n\n"
@@ -144,6 +146,11 @@ def library(kind: str) -> Library:
     return KINDS[kind]()
 
 
+@cache
+def our_own() -> LibraryTokenizer:
+    return train_bpe([TEXT], vocab=500, specials=["<|end|>"])
+
+
 def documents(*texts: str, part: int = 5):
     """Each text in parts of `part` characters."""
     cut = [[text[begin : begin + part] for begin in range(0, len(text), part)] for text in texts]
@@ -192,6 +199,18 @@ def test_the_text_itself(kind: str, window: int) -> None:
     for piece in (6, 11, 40):
         sizes = Sizes(piece=piece, window=window, batch=50, texts=9, longest=1 << 20)
         assert together(encoded(tokenizer, documents(TEXT), sizes=sizes)) == whole(tokenizer, TEXT)
+
+
+@given(text=WRITTEN, part=st.integers(1, 30), piece=st.integers(6, 20), window=st.integers(1, 16))
+def test_our_own_in_pieces_is_whole(text: str, part: int, piece: int, window: int) -> None:
+    sizes = Sizes(piece=piece, window=window, batch=13, texts=4, longest=1 << 20)
+    for tokenizer in (our_own(), MarkedTokenizer(our_own())):
+        texts = (text + "<|end|>" + text, "", TEXT[:300])
+        assert together(encoded(tokenizer, documents(*texts, part=part), sizes=sizes)) == whole(tokenizer, *texts)
+
+
+def test_our_own_is_cut() -> None:
+    assert pieces_of(our_own(), TEXT) > 20
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "one word, prepended"])
