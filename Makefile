@@ -91,6 +91,7 @@ bench: .venv/.tools
 	$(BIN)/python -m bench.speculation
 	$(BIN)/python -m bench.blockwise
 	$(BIN)/python -m bench.tap_cost
+	$(BIN)/python -m bench.tokenizing
 	$(if $(NANOGPT),$(BIN)/python -m bench.train_speed $(NANOGPT))
 	$(if $(NANOGPT)$(COURSE),$(BIN)/python -m bench.parity $(if $(NANOGPT),--nanogpt $(NANOGPT)) $(if $(COURSE),--course $(COURSE)))
 

@@ -24,6 +24,9 @@ __all__ = ["LIBRARY_VERSION", "LibraryStream", "LibraryTokenizer"]
 LIBRARY_VERSION = 2
 """The version of what `LibraryTokenizer.to_dict` writes; version 1 knew no such tokenizer."""
 
+AT_A_TIME = 1 << 21
+"""About how many characters the library is given at a time: what it returns is some hundred times larger."""
+
 
 @dataclass(frozen=True)
 class LibraryTokenizer:
@@ -100,9 +103,12 @@ class LibraryTokenizer:
 
     def encode_many(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
         """The ids of each text; the library encodes several texts at a time, one a thread."""
-        clean = [self._clean(text) for text in texts]
-        encodings = self._opened.encoder.encode_batch_fast(clean, add_special_tokens=False)
-        return [self._ours(encoding.ids) for encoding in encodings]
+        rows: list[NDArray[np.int64]] = []
+        for batch in _batches(texts):
+            clean = [self._clean(text) for text in batch]
+            encodings = self._opened.encoder.encode_batch_fast(clean, add_special_tokens=False)
+            rows += [self._ours(encoding.ids) for encoding in encodings]
+        return rows
 
     def decode(self, ids: Ids) -> str:
         """The text of the ids; special ids are left out, and U+FFFD stands for bytes that are no UTF-8.
@@ -187,3 +193,13 @@ class LibraryStream:
         self._decoder.reset()
         self._last = None
         return rest
+
+
+def _batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:
+    """The texts in their order, `AT_A_TIME` characters and the text that reaches them at a time."""
+    first = characters = 0
+    for place, text in enumerate(texts, start=1):
+        characters += len(text)
+        if characters >= AT_A_TIME or place == len(texts):
+            yield texts[first:place]
+            first, characters = place, 0

@@ -134,9 +134,9 @@ def _sealed(settings: dict[str, Any], specials: Collection[int]) -> _Sealed:
     taken = {name: f"{HIDDEN}{id}" for name, id in names.items()}
     if taken:
         model |= _renamed(model, taken)
-    spare = None if _unknown_id(settings) is not None else f"{HIDDEN}?"
-    if spare is not None:
-        model, spare = _with_spare(model, spare)
+    spare = None
+    if _unknown_id(settings) is None:
+        model, spare = _with_spare(model, f"{HIDDEN}?")
     if model == settings["model"]:
         return _Sealed(settings, False, None)
     added = [{**token, "content": taken.get(token["content"], token["content"])} for token in settings["added_tokens"]]
@@ -163,14 +163,16 @@ def _renamed(model: dict[str, Any], taken: dict[str, str]) -> dict[str, Any]:
 
 
 def _with_spare(model: dict[str, Any], spare: str) -> tuple[dict[str, Any], str | None]:
-    """The model, able to meet what it does not know, and the token it then writes; BPE leaves such things out by itself."""
+    """The model, able to meet what it does not know, and the token that it then writes, if it must write one."""
     if model["type"] == "BPE":
         return {**model, "unk_token": None}, None
-    if model["type"] == "Unigram":
-        lowest = min((score for _, score in model["vocab"]), default=0.0)
-        return {**model, "vocab": [*model["vocab"], [spare, lowest]], "unk_id": len(model["vocab"])}, spare
-    behind = 1 + max(model["vocab"].values(), default=-1)
-    return {**model, "vocab": {**model["vocab"], spare: behind}, "unk_token": spare}, spare
+    if model["type"] != "Unigram":
+        behind = 1 + max(model["vocab"].values(), default=-1)
+        return {**model, "vocab": {**model["vocab"], spare: behind}, "unk_token": spare}, spare
+    if model.get("unk_id") is not None:
+        return model, None
+    lowest = min((score for _, score in model["vocab"]), default=0.0)
+    return {**model, "vocab": [*model["vocab"], [spare, lowest]], "unk_id": len(model["vocab"])}, spare
 
 
 def _knows_every_byte(settings: dict[str, Any]) -> bool:

@@ -1,13 +1,14 @@
 """Special ids on purpose, and never by accident: templates spell them, and what a user wrote stays text.
 
 `Tokenizer.encode` makes no special id. `encode_special` does, where a spelling stands in the text; so what a user wrote goes
-through `guarded` before a template puts its own text around it. A guard is one character, U+FDD0, which Unicode promises to use
-for nothing: it says that the character behind it belongs to no spelling, and is itself left out of what is encoded.
+through `guarded` before a template puts its own text around it:
 
     encode_special(before + guarded(written) + behind) has the special ids that `before` and `behind` spell, and no others,
     and without them is the encoding of the texts between them, `written` as it was.
 
-Guards change no token: they decide what is a spelling, and are gone when text is encoded.
+`guarded` puts a guard, one character, inside what could be read as a spelling. Where that cannot be, since a spelling has one
+character, or the text holds guards of its own, an escape stands before the character. Both are noncharacters, which Unicode
+promises to use for nothing. They decide what is a spelling and are gone when text is encoded: they change no token.
 """
 
 from __future__ import annotations
@@ -19,17 +20,19 @@ from functools import lru_cache
 from clearhead.text.library_json import HIDDEN
 from clearhead.text.tokenizer import Tokenizer
 
-__all__ = ["GUARD", "encode_special", "guarded"]
+__all__ = ["ESCAPE", "GUARD", "encode_special", "guarded"]
 
 GUARD = HIDDEN
-"""U+FDD0, a noncharacter: the character behind it is text."""
+"""U+FDD0: it stands inside no spelling, and for nothing."""
+ESCAPE = "\ufdd1"
+"""U+FDD1: the character behind it is text."""
 
 
 def encode_special(tokenizer: Tokenizer, text: str) -> list[int]:
-    """The ids of a text in which the spellings of `tokenizer.specials` count as those ids, and guards are obeyed.
+    """The ids of a text in which the spellings of `tokenizer.specials` count as those ids.
 
     At each place the longest spelling counts. What stands between two of them is encoded by `tokenizer.encode` by itself, without
-    its guards.
+    guards and escapes. White space that a tokenizer's file lets a special token swallow is text here.
     """
     specials = tokenizer.specials
     ids: list[int] = []
@@ -45,25 +48,29 @@ def encode_special(tokenizer: Tokenizer, text: str) -> list[int]:
 
 
 def guarded(tokenizer: Tokenizer, text: str) -> str:
-    """A text as it may stand in a template: with a guard wherever it could be part of a special token's spelling.
+    """A text as it may stand in a template: guarded wherever it could be part of a special token's spelling.
 
-    That is inside every spelling in it; before its end, if that begins one, and its beginning, if that ends one or the whole
-    text is the middle of one, so that the template's own text beside it completes none; the same where a template takes away
-    white space around it; and before a guard that the text holds itself. Most texts come back as they are.
+    That is inside every spelling in it; at its end, if that begins one, and at its beginning, if that ends one or the whole text
+    is the middle of one, so that the template's own text beside it completes none; and the same where a template takes away the
+    white space around it. Most texts come back as they are.
     """
-    # The guard before the last character breaks a spelling, of whatever length, and leaves its end no beginning.
-    places = {place for place, character in enumerate(text) if character == GUARD}
-    for spelling in tokenizer.specials:
-        places.update(start + len(spelling) - 1 for start in _found(spelling, text))
-    places.update(_open_edges(tokenizer.specials, text))
-    return "".join(GUARD + character if place in places else character for place, character in enumerate(text))
+    escaped = {GUARD, ESCAPE}.union(spelling for spelling in tokenizer.specials if len(spelling) == 1)
+    spellings = [spelling for spelling in tokenizer.specials if len(spelling) > 1]
+    places = {start + 1 for spelling in spellings for start in _found(spelling, text)}
+    places.update(_open_edges(spellings, text))
+    if not places and escaped.isdisjoint(text):
+        return text
+    safe = [ESCAPE + character if character in escaped else character for character in text]
+    for place in sorted(places, reverse=True):
+        safe.insert(place, GUARD)
+    return "".join(safe)
 
 
 @lru_cache(maxsize=16)
 def _finder(spellings: tuple[str, ...]) -> re.Pattern[str]:
-    """A guard with the character behind it, or a spelling, longer ones first."""
+    """A guard, an escape with the character behind it, or a spelling, longer ones first."""
     longest_first = sorted(spellings, key=len, reverse=True)
-    return re.compile("|".join([f"{GUARD}(?P<text>.?)", *map(re.escape, longest_first)]), re.DOTALL)
+    return re.compile("|".join([f"(?P<text>{GUARD}|{ESCAPE}.?)", *map(re.escape, longest_first)]), re.DOTALL)
 
 
 def _parted(finder: re.Pattern[str], text: str) -> Iterator[tuple[str | None, str]]:
@@ -74,8 +81,8 @@ def _parted(finder: re.Pattern[str], text: str) -> Iterator[tuple[str | None, st
             yield None, text[done : found.start()]
         if found["text"] is None:
             yield found[0], ""
-        elif found["text"]:
-            yield None, found["text"]
+        elif found["text"][1:]:
+            yield None, found["text"][1:]
         done = found.end()
     if done < len(text):
         yield None, text[done:]
@@ -90,7 +97,7 @@ def _found(spelling: str, text: str) -> Iterator[int]:
 
 
 def _open_edges(spellings: Iterable[str], text: str) -> Iterator[int]:
-    """The first and last characters that text beside them could make part of a spelling."""
+    """The places before and behind which text of a template's could complete a spelling."""
     first, last = len(text) - len(text.lstrip()), len(text.rstrip())
     if first >= last:
         first, last = 0, len(text)
@@ -102,8 +109,8 @@ def _open_edges(spellings: Iterable[str], text: str) -> Iterator[int]:
         parts = range(1, len(spelling))
         for start in starts:
             ending = any(text.startswith(spelling[-size:], start) for size in parts)
-            if ending or any(text[start:end] in spelling for end in ends):
+            if ending or any(start < end and text[start:end] in spelling[1:] for end in ends):
                 yield start
         for end in ends:
             if any(text.endswith(spelling[:size], 0, end) for size in parts):
-                yield end - 1
+                yield end
