@@ -170,6 +170,7 @@ def test_a_limit_scores_the_first_so_many_and_reads_no_further(limit: int, strid
     assert found == [*documents[0][1:].tolist(), *documents[3][1:].tolist()][:limit]
     assert bool(all((batch.targets != IGNORED).any(-1).all() for batch in batches))
     assert all(stop <= limit + 1 for _, stop in views.read)
+    assert views.asked == ([0] if limit < 20 else [0, 1, 2, 3])
     if stride == 5:
         for ours, theirs in zip(whole(documents, 5, 2, limit=limit), batches, strict=True):
             assert all(x.equal(y) for x, y in zip(ours, theirs, strict=True))

@@ -214,6 +214,14 @@ def test_faulty_rates_are_caught(
         check_rates(hiding)
 
 
+def test_every_id_below_the_vocabulary_is_drawn() -> None:
+    found = set()
+    for number in range(300):
+        inputs, targets = Hiding(MASK, 3)(np.full(9, 50), range(9), np.random.default_rng(number))
+        found.update(inputs[targets != IGNORED].tolist())
+    assert found == {0, 1, 2, 50, MASK}
+
+
 @pytest.mark.parametrize(("rate", "chosen"), [(0.15, 3), (0.5, 10), (1.0, 20), (0.001, 1)])
 def test_the_rate_may_be_another(rate: float, chosen: int) -> None:
     (batch,) = fixed([np.arange(20)], 99, 1, rate=rate)
@@ -239,6 +247,9 @@ def test_an_evaluation_asks_the_same_whatever_the_batch_and_may_end_sooner() -> 
     every = rows_of(fixed(documents, 7, 1))
     for batch in (2, 5, 50):
         assert rows_of(fixed(documents, 7, batch)) == every
+    # Five ids each with their marks: as many go together as have the places of two windows of 15.
+    shapes = [tuple(each.inputs.shape) for each in fixed(numbered(3, 3, 3, 3, 3, 3, 3), 15, 2)]
+    assert shapes == [(6, 5), (1, 5)]
     for limit in (0, 1, 7, 20, 83, 84, 85, 999):
         found = rows_of(fixed(documents, 7, 3, limit=limit))
         assert found == every[: len(found)]

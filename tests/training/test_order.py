@@ -161,6 +161,7 @@ def test_a_step_depends_on_seed_step_and_rank_alone(kind: str) -> None:
 
 def test_ranks_draw_the_pairs_of_one_process() -> None:
     one = samples(drawn(7, 2, ALL)(3))
+    assert len(set(one)) == 7
     assert [samples(drawn(7, 2, Share(rank, 3))(3)) for rank in range(3)] == [one[0::3], one[1::3], one[2::3]]
 
 

@@ -139,6 +139,13 @@ def test_documents_and_windows_come_in_another_order_each_epoch() -> None:
     assert len({frozenset(each) for each in neighbours}) == 3
 
 
+def test_the_windows_of_a_long_document_do_not_follow_one_another() -> None:
+    packed = Packed(numbered(200), 6, 1, 0, begin=BEGIN, end=END)
+    orders = [[batch.inputs[0, 1].item() for batch in epoch_of(packed, epoch)] for epoch in range(2)]
+    assert sorted(orders[0]) == sorted(orders[1])
+    assert len({*map(tuple, orders), tuple(sorted(orders[0]))}) == 3
+
+
 def test_nothing_but_the_windows_of_a_step_is_read() -> None:
     documents = numbered(500, 3, 0, 77, 1, 1, 1)
     views = Views(documents)
@@ -191,6 +198,12 @@ def test_a_validation_has_every_target_once_in_order_and_one_document_a_row(
         for row in each.documents.tolist():
             assert len({number for number in row if number != PADDING}) == 1
         assert (each.documents == PADDING).equal(each.targets == IGNORED)
+
+
+def test_short_documents_of_a_validation_go_together() -> None:
+    """Four inputs each: seven have the places of two windows of 15."""
+    shapes = [tuple(each.inputs.shape) for each in packed_whole(numbered(*[3] * 9), 15, 2, begin=BEGIN, end=END)]
+    assert shapes == [(7, 4), (2, 4)]
 
 
 @pytest.mark.parametrize("limit", [0, 1, 6, 7, 8, 20, 999])

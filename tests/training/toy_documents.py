@@ -50,6 +50,8 @@ class Views(Sequence[View]):
         self._documents = documents
         self.read: list[tuple[int, int]] = []
         """(start, stop) of everything that was read of any document."""
+        self.asked: list[int] = []
+        """Every document that was asked for."""
 
     def __len__(self) -> int:
         return len(self._documents)
@@ -60,4 +62,6 @@ class Views(Sequence[View]):
     def __getitem__(self, which: slice) -> Sequence[View]: ...
     def __getitem__(self, which: int | slice) -> View | Sequence[View]:
         assert type(which) is int, "one document at a time, by a plain number"
-        return View(self._documents[which], self.read)
+        ids = self._documents[which]
+        self.asked.append(which)
+        return View(ids, self.read)
