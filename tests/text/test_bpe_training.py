@@ -133,6 +133,7 @@ def test_what_is_spelt_as_a_special_token_is_not_learnt():
         ({"specials": ["<a>", "<a>"]}, "cannot be spelt '<a>'"),
         ({"specials": ["<\ud800>"]}, "cannot be spelt"),
         ({"specials": ["<\ufdd0>"]}, "cannot be spelt"),
+        ({"specials": ["<\ufdd1>"]}, "cannot be spelt"),
         ({"specials": ["Ġthe"]}, "cannot be spelt 'Ġthe'"),
     ],
 )

@@ -28,7 +28,7 @@ from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from clearhead.messages import UserError, say
 from clearhead.text.library import LibraryTokenizer
-from clearhead.text.library_json import HIDDEN
+from clearhead.text.specials import ESCAPE, GUARD
 from clearhead.text.tokenizer import without_surrogates
 
 __all__ = ["BYTES", "PIECES", "Parts", "train_bpe"]
@@ -105,7 +105,7 @@ def train_bpe(
 def _must_be_spelt_apart(specials: Sequence[str]) -> None:
     """A single character is a byte's own token, or would leave a character out of all that is learnt."""
     for place, spelling in enumerate(specials):
-        written = without_surrogates(spelling) == spelling and HIDDEN not in spelling
+        written = without_surrogates(spelling) == spelling and {GUARD, ESCAPE}.isdisjoint(spelling)
         if len(spelling) < 2 or spelling in specials[:place] or not written:
             raise UserError(say("text.special_spelling", spelling=ascii(spelling)))
 
