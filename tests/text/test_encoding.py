@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from clearhead.messages import UserError
 from clearhead.text import ByteTokenizer, CharacterTokenizer, MarkedTokenizer, encoding
+from clearhead.text.bpe_training import train_bpe
 from clearhead.text.documents import Document
 from clearhead.text.encoding import Sizes, encoded
 from tests.text.tokenizer_kinds import KINDS, TEXT, WRITTEN, Wrapped, library, our_own
@@ -43,9 +45,9 @@ def whole(tokenizer, *texts: str) -> list[tuple[list[int], int]]:
     return [(tokenizer.encode(text), len(text)) for text in texts]
 
 
-def pieces_of(tokenizer, text: str, sizes: Sizes = TINY) -> int:
+def pieces_of(tokenizer, text: str, sizes: Sizes = TINY, part: int = 5) -> int:
     """How many pieces a text is given out in, having looked that they are the whole."""
-    found = list(encoded(tokenizer, documents(text), sizes=sizes))
+    found = list(encoded(tokenizer, documents(text, part=part), sizes=sizes))
     assert together(iter(found)) == whole(tokenizer, text)
     return len(found)
 
@@ -178,3 +180,13 @@ def test_what_reading_raises_comes_through() -> None:
 
     with pytest.raises(UserError, match="line 2 is broken"):
         list(encoded(ByteTokenizer(), broken))
+
+
+@pytest.mark.parametrize(("name", "least"), [("shakespeare.txt", 30), ("tang-song.txt", 4)])
+def test_real_texts(texts: Path, name: str, least: int) -> None:
+    text = (texts / name).read_text(encoding="utf-8")
+    tokenizer = train_bpe([text], vocab=1500)
+    assert pieces_of(tokenizer, text, Sizes(piece=1 << 15 if len(text) > 1 << 20 else 1 << 13), part=999) > least
+    # A document a line, and all of them together.
+    lines = text.split("\n")[:2000]
+    assert together(encoded(tokenizer, documents(*lines))) == whole(tokenizer, *lines)
