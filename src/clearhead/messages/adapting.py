@@ -21,6 +21,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "lora.dropout cannot be had by {name}, which is read in parts; use dropout 0, or targets without it",
         "lora.dropout 不适用于分块读取的 {name}；请用 dropout 0，或在 targets 中去掉它",
     ),
+    "adapting.other_init": (
+        "{model} holds other weights now than {out} was to begin with; delete {out} and train again",
+        "{model} 现在的权重不是 {out} 本应开始时的权重；请删除 {out} 并重新训练",
+    ),
     "adapting.not_begun": (
         "{out} was to begin with the weights of {model} and holds no checkpoint yet; delete it and train again",
         "{out} 本应从 {model} 的权重开始，但还没有检查点；请删除它并重新训练",

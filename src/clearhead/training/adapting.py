@@ -33,12 +33,12 @@ def prepared(run: Run, init: Mapping[str, Tensor] | None, *, seed: int) -> nn.Mo
         seed: of what is drawn.
 
     Raises:
-        UserError: if the run began with other weights and there is nothing to take them from, or they do not fit.
-        ValueError: if `init` is not what the run recorded.
+        UserError: if `init`, or the run's base file, is not what the run recorded, or does not fit the model.
     """
     model = build(run.model, seed=seed)
     if init is not None and digest(init) != run.begins_with:
-        raise ValueError("the weights to begin with are not those that the run recorded")
+        # The model that it was to begin with may have been trained further since.
+        raise UserError(say("adapting.other_init", out=run.path, model=_name_of_init(run)))
     if init is not None:
         fill(model, init, run.path)
     elif run.lora is not None:
@@ -51,9 +51,7 @@ def prepared(run: Run, init: Mapping[str, Tensor] | None, *, seed: int) -> nn.Mo
 def must_have_begun(run: Run) -> None:
     """Raise a UserError if the run was to begin with another model's weights: they are nowhere in it."""
     if run.begins_with is not None or run.lora is not None:
-        begun = run.details.get("init")
-        model = begun.get("model") if isinstance(begun, dict) else None
-        raise UserError(say("adapting.not_begun", out=run.path, model=model))
+        raise UserError(say("adapting.not_begun", out=run.path, model=_name_of_init(run)))
 
 
 def frozen_digest(model: nn.Module) -> str | None:
@@ -68,3 +66,9 @@ def frozen_digest(model: nn.Module) -> str | None:
 def unchanged(model: nn.Module, before: str | None) -> bool:
     """Whether everything that the model does not train is, to the last bit, what it was when `frozen_digest` gave `before`."""
     return frozen_digest(model) == before
+
+
+def _name_of_init(run: Run) -> str:
+    """What the user called the model that the run begins with."""
+    begun = run.details.get("init")
+    return str(begun.get("model")) if isinstance(begun, dict) else "?"
