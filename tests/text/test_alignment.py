@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from clearhead.text import ByteTokenizer, CharacterTokenizer, MarkedTokenizer, Tokenizer
 from clearhead.text.alignment import completion, utf8_lengths
-from tests.text.small_library import MERGED, completed_slowly, small_letters, words_behind_spaces
+from tests.text.small_library import MERGED, byte_level, completed_slowly, small_letters, words_behind_spaces
 
 TOKENIZERS = {"byte": ByteTokenizer(), "character": CharacterTokenizer("tehcaçé猫狗Ж한7😀 \n,"), "library": MERGED}
 TEXTS = st.text(" \n,tehcaçé猫狗Ж한7😀", max_size=25)
@@ -43,6 +43,15 @@ def test_a_tokenizer_that_treats_the_first_word_differently() -> None:
     ids = tokenizer.encode_array("the cat the")
     assert completion(tokenizer)("the cat the", ids) is not None
     assert completion(tokenizer)("the cat the", ids).tolist() == [3, 4, 4]
+
+
+def test_a_token_that_is_spelt_like_a_byte() -> None:
+    """The short way takes the token for the byte that it names, finds that it is not, and leaves it to the stream."""
+    tokenizer = byte_level("<0xE7> <0xE7> <0xE7>", merges=12)
+    text = "<0xE7>猫<0xE7>"
+    assert "<0xE7>" in tokenizer.pieces(tokenizer.encode(text))
+    told = completion(tokenizer)(text, tokenizer.encode_array(text))
+    assert right(tokenizer, text, told)
 
 
 def test_a_text_that_was_changed_is_told() -> None:

@@ -201,7 +201,18 @@ class _Bar:
     """A line on standard error for what takes more than two seconds: how many bytes have been read, of how many."""
 
     def __init__(self, size: int | None, what: str) -> None:
-        self._bar = tqdm(total=size, desc=what, delay=2, leave=False, dynamic_ncols=True, unit="B", unit_scale=True)
+        # A log file gets a line every few seconds, a terminal a line that moves.
+        interval = 0.2 if sys.stderr.isatty() else 10.0
+        self._bar = tqdm(
+            total=size,
+            desc=what,
+            delay=2,
+            mininterval=interval,
+            leave=False,
+            dynamic_ncols=True,
+            unit="B",
+            unit_scale=True,
+        )
 
     def advance(self, count: int) -> None:
         """So many more bytes have been read."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cache
-from itertools import groupby
+import re
+from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
@@ -12,13 +11,17 @@ from numpy.typing import NDArray
 
 from clearhead.text.code_points import code_points
 from clearhead.text.marked import MarkedTokenizer
-from clearhead.text.tokenizer import UNKNOWN, Tokenizer
+from clearhead.text.tokenizer import Tokenizer
 from clearhead.text.tokenizers import ByteTokenizer, CharacterTokenizer
 
 __all__ = ["Completion", "completion", "utf8_lengths"]
 
 Completion: TypeAlias = Callable[[str, NDArray[np.int64]], "NDArray[np.int64] | None"]
 """(a text, its ids) -> how many characters of the text each token completes; None if the tokens do not spell the text."""
+
+
+# A byte that is only part of a character; ASCII is never written so.
+_BYTE = re.compile("<0x([89A-F][0-9A-F])>")
 
 
 def completion(tokenizer: Tokenizer) -> Completion:
@@ -49,33 +52,34 @@ def _of_bytes(text: str, ids: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _of_any(tokenizer: Tokenizer) -> Completion:
-    @cache
-    def alone(id: int) -> str | None:
-        """The text of a token that needs no other; None if it is, or may be, part of a character."""
-        stream = tokenizer.stream()
-        text = stream.push(id)
-        return None if stream.finish() or UNKNOWN in text else text
+    known: dict[int, bytes] = {}
 
-    def in_pieces(ids: Sequence[int]) -> list[str]:
-        """What each token adds, where those that need no other are the same everywhere: much faster, and mostly true."""
-        coming: list[str] = []
-        for whole, run in groupby(ids, lambda id: alone(id) is not None):
-            tokens = [*run]
-            coming += [alone(id) or "" for id in tokens] if whole else _in_a_stream(tokenizer, tokens)
-        return coming
+    def bytes_of(ids: NDArray[np.int64]) -> list[bytes]:
+        """The bytes of each token as it is shown by itself: those it adds wherever it stands, to most texts."""
+        new = [id for id in np.unique(ids).tolist() if id not in known]
+        known.update(zip(new, map(_as_bytes, tokenizer.pieces(new)), strict=True))
+        return [known[id] for id in ids.tolist()]
 
     def counts(text: str, ids: NDArray[np.int64]) -> NDArray[np.int64] | None:
-        row = ids.tolist()
-        for way in (in_pieces, lambda ids: _in_a_stream(tokenizer, ids)):
-            coming = way(row)
-            if "".join(coming) == text:
-                return np.array([*map(len, coming)], dtype=np.int64)
-        return None
+        tokens, data = bytes_of(ids), text.encode("utf-8", "surrogatepass")
+        if b"".join(tokens) != data:
+            # The first token of a text may be without the space that it brings to others.
+            tokens[:1] = [tokenizer.decode(ids[:1]).encode()]
+        if b"".join(tokens) != data:
+            return _in_a_stream(tokenizer, text, ids)
+        ends = np.cumsum(np.array([*map(len, tokens)], dtype=np.int64))
+        return np.diff(np.searchsorted(np.cumsum(utf8_lengths(text)), ends, side="right"), prepend=0)
 
     return counts
 
 
-def _in_a_stream(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
-    """What each token adds to the text that came before."""
+def _as_bytes(piece: str) -> bytes:
+    """What `<0xE4>` stands for in a piece, and the UTF-8 of the rest."""
+    return _BYTE.sub(lambda found: chr(0xDC00 + int(found[1], 16)), piece).encode("utf-8", "surrogateescape")
+
+
+def _in_a_stream(tokenizer: Tokenizer, text: str, ids: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """Slow, and right where what a token adds depends on the one before it."""
     stream = tokenizer.stream()
-    return [stream.push(id) for id in ids]
+    coming = [stream.push(id) for id in ids.tolist()]
+    return np.array([*map(len, coming)], dtype=np.int64) if "".join(coming) == text else None
