@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable
 
 import pytest
 import torch
@@ -12,52 +11,13 @@ from torch import Tensor, nn
 
 from clearhead.formats.load import Loaded
 from clearhead.messages import UserError
-from clearhead.models.build import build
-from clearhead.models.config import DecoderConfig
 from clearhead.ops.loss import IGNORED
-from clearhead.text import ByteTokenizer, CharacterTokenizer, MarkedTokenizer, Tokenizer
-from clearhead.text.bpe_training import train_bpe
+from clearhead.text import MarkedTokenizer, Tokenizer
+from clearhead.text.documents import Document
 from clearhead.training import scoring
 from clearhead.training.batches import Batch
 from clearhead.training.scoring import Score, losses_of, score
-
-CONTEXT = 7
-# Documents of several windows, of one, of a part of one, and of almost nothing.
-TEXTS = ["abba cab 猫 dad bead abbacab.", "bad cab!", "dad", "é", "", "ab"]
-CHARACTERS, BYTES = CharacterTokenizer.of("".join(TEXTS)), ByteTokenizer()
-# "ab", "猫" and others are one token each, and "é" is two.
-JOINED = train_bpe([*TEXTS, "猫 猫"], vocab=262)
-EXACT = {"rel": 1e-12, "abs": 0.0}
-
-
-def loaded_with(tokenizer: Tokenizer, dtype: torch.dtype = torch.float64) -> Loaded:
-    """A small decoder that has learnt nothing, with weights large enough to have opinions."""
-    config = DecoderConfig(layers=2, heads=2, width=8, context=CONTEXT, vocab=tokenizer.size, dropout=0.3)
-    model = build(config, seed=0).to(dtype)
-    with torch.no_grad():
-        for weight in model.parameters():
-            weight.mul_(3)
-    return Loaded(model, tokenizer, config, Path("nowhere"))
-
-
-def sequences(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:
-    """The ids that are read and scored, marks among them."""
-    if isinstance(tokenizer, MarkedTokenizer):
-        return [[tokenizer.begin, *tokenizer.encode(text), tokenizer.end] for text in texts]
-    return [tokenizer.encode(text) for text in texts]
-
-
-def one_by_one(loaded: Loaded, texts: Sequence[str], stride: int, limit: int | None = None) -> list[float]:
-    """-ln p of every token, each by a forward of its own on the very ids that may be seen, and nothing else."""
-    model, losses = loaded.model.eval(), []
-    for ids in sequences(loaded.tokenizer, texts):
-        for place in range(1, len(ids)):
-            # The first of the windows, `stride` apart, whose T inputs and one more reach this far.
-            begin = next(start for start in range(0, place + 1, stride) if start + CONTEXT >= place)
-            with torch.no_grad():
-                logits = model(torch.tensor([ids[begin:place]]))[0, -1].double()
-            losses.append(-(logits - logits.exp().sum().log())[ids[place]].item())
-    return losses[:limit]
+from tests.training.toy_scores import BYTES, CHARACTERS, CONTEXT, EXACT, TEXTS, TOKENIZERS, loaded_with, one_by_one
 
 
 def documented(loaded: Loaded, text: str, stride: int) -> tuple[float, int]:
@@ -79,13 +39,6 @@ def documented(loaded: Loaded, text: str, stride: int) -> tuple[float, int]:
         if end == ids.shape[1]:
             break
     return total, count
-
-
-TOKENIZERS = pytest.mark.parametrize(
-    "tokenizer",
-    [CHARACTERS, BYTES, JOINED, MarkedTokenizer(CHARACTERS), MarkedTokenizer(BYTES), MarkedTokenizer(JOINED)],
-    ids=["characters", "bytes", "joined", "marked characters", "marked bytes", "marked joined"],
-)
 
 
 @TOKENIZERS
@@ -182,70 +135,7 @@ def test_the_first_tokens_alone(tokenizer: Tokenizer, stride: int) -> None:
         assert (found.tokens, found.loss) == (len(losses), pytest.approx(sum(losses) / len(losses), **EXACT))
 
 
-def scored_bytes(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[int, int]:
-    """Bytes and characters of what is scored, counted on the text itself."""
-    if isinstance(tokenizer, MarkedTokenizer):
-        return sum(len(text.encode()) for text in texts), sum(map(len, texts))
-    if isinstance(tokenizer, CharacterTokenizer):
-        return sum(len(text[1:].encode()) for text in texts), sum(len(text[1:]) for text in texts)
-    skipped = [len(JOINED.tokenizer.id_to_token(tokenizer.encode(text)[0])) if text else 0 for text in texts]
-    skipped = skipped if tokenizer is JOINED else [1] * len(texts)
-    left = [text.encode()[count:] for text, count in zip(texts, skipped, strict=True)]
-    # The last byte of a character is not followed by one that goes on with it.
-    last = [sum(byte & 0xC0 != 0x80 for byte in [*data[1:], 0x20]) if data else 0 for data in left]
-    return sum(map(len, left)), sum(last)
-
-
-@TOKENIZERS
-def test_bits_are_those_of_the_scored_text(tokenizer: Tokenizer) -> None:
-    loaded = loaded_with(tokenizer)
-    found = score(loaded, TEXTS)
-    assert (found.bytes, found.characters) == scored_bytes(tokenizer, TEXTS)
-    total = sum(one_by_one(loaded, TEXTS, CONTEXT))
-    assert found.bits_per_byte == pytest.approx(total / math.log(2) / found.bytes, **EXACT)
-    assert found.bits_per_character == pytest.approx(total / math.log(2) / found.characters, **EXACT)
-    assert found.unknown == 0
-    # With a limit that cuts nothing the ids are counted, not the text: the same.
-    limited = score(loaded, TEXTS, limit=found.tokens)
-    assert (limited.bytes, limited.characters) == (found.bytes, found.characters)
-
-
-@pytest.mark.parametrize("limit", range(1, 12))
-def test_bits_of_the_first_bytes(limit: int) -> None:
-    """A limit falls into the middle of a character: its bytes so far count, the character not yet."""
-    text = "a猫b😀c"
-    found = score(loaded_with(BYTES), text, limit=limit)
-    data = text.encode()[: min(limit, 10) + 1]
-    whole = data.decode(errors="ignore")
-    assert (found.bytes, found.characters) == (len(data) - 1, len(whole) - 1)
-
-
-def test_guessing_has_the_bits_of_the_vocabulary() -> None:
-    """A model whose logits are all equal: 8 bits a byte, whatever the text; by hand."""
-    loaded = loaded_with(BYTES)
-    with torch.no_grad():
-        for weight in loaded.model.parameters():
-            weight.zero_()
-    found = score(loaded, "猫ab")
-    assert (found.tokens, found.bytes, found.characters) == (4, 4, 3)
-    assert found.loss == pytest.approx(math.log(256), **EXACT)
-    assert found.bits_per_byte == pytest.approx(8, **EXACT)
-    assert found.bits_per_character == pytest.approx(32 / 3, **EXACT)
-    assert found.perplexity == pytest.approx(256, **EXACT)
-
-
-def test_characters_that_are_not_known_are_counted() -> None:
-    loaded = loaded_with(CHARACTERS)
-    # The first one is not scored, so neither it nor its bytes count.
-    found = score(loaded, ["ßa狗b", "a\ufffd"])
-    assert (found.unknown, found.tokens, found.characters, found.bytes) == (2, 4, 4, 1 + 3 + 1 + 3)
-    assert score(loaded, "abba").unknown == 0
-    assert score(loaded_with(BYTES), "ßa狗b").unknown == 0
-
-
 def test_parts_of_a_text_are_one_text() -> None:
-    from clearhead.text.documents import Document  # noqa: PLC0415
-
     loaded, text = loaded_with(CHARACTERS), TEXTS[0]
     parts = [text[:1], "", text[1:10], text[10:]]
     cut = score(loaded, lambda: iter([Document(None, None, iter(parts))]))

@@ -44,7 +44,9 @@ def options() -> ArgumentParser:
         default=None,
         help="how far windows move on: the context if not given; less, and each token sees more of what stands before it",
     )
-    made.add_argument("--batch", type=int, default=None, help="windows or pairs at once; changes no number")
+    made.add_argument(
+        "--batch", type=int, default=None, help="windows or pairs at once; changes no number beyond rounding"
+    )
     made.add_argument("--limit", type=int, default=None, help="score no more than the first so many tokens")
     made.add_argument("--seed", type=int, default=None, help="for an Encoder: of the tokens that are hidden; 0")
     made.add_argument("--encoding", type=str, default="auto", help="of the files; recognised if auto")
