@@ -43,7 +43,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 # Files beside the rooms that stand at the front door and may look into every room.
 FRONT = {"__init__", "__main__", "api"}
-NO_TORCH = re.compile(r"^(text|messages)/|^models/(choices|config|cost|explain|presets)\.py$|^_lazy\.py$")
+NO_TORCH = re.compile(r"^(text|messages)/|^models/(choices|config|cost|explain|low_rank|presets)\.py$|^_lazy\.py$")
 
 
 def arrows(path: str, tree: ast.Module) -> Iterator[tuple[str, int]]:

@@ -10,12 +10,13 @@ import pytest
 
 from clearhead.messages import UserError
 from clearhead.models.build import build
-from clearhead.models.choices import Rotary
+from clearhead.models.choices import Features, Rotary
 from clearhead.models.config import DecoderConfig, ModelConfig
 from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
 from clearhead.text import MarkedTokenizer
 from clearhead.training import sizing
-from clearhead.training.material import Material, new_material
+from clearhead.training.data_choice import NOTHING_SAID, DataChoice
+from clearhead.training.material import Asked, Material, new_material
 from clearhead.training.pair_data import PairData
 from clearhead.training.pairs import PairBatch
 from clearhead.training.plan import new_plan
@@ -34,11 +35,11 @@ def material(
     *files: str,
     model: ModelConfig | None = None,
     typed: frozenset[str] | None = frozenset(),
-    encoding: str = "auto",
-    tokenizer: str = "character",
+    choice: DataChoice = NOTHING_SAID,
 ) -> Material:
     model = EncoderDecoderConfig() if model is None else model
-    return new_material(files, model=model, typed=typed, encoding=encoding, tokenizer=tokenizer)
+    # Pairs need no token files.
+    return new_material(Asked(files, choice, Path("nowhere"), model, typed))
 
 
 def config_of(made: Material) -> EncoderDecoderConfig:
@@ -69,11 +70,11 @@ def test_every_pair_goes_through_the_model_that_was_picked(pairs: str) -> None:
 
 
 def test_bytes_need_more_positions_than_characters(pairs: str) -> None:
-    config = config_of(material(pairs, tokenizer="byte"))
+    config = config_of(material(pairs, choice=DataChoice(tokenizer="byte")))
     # Three birds of three bytes each, two digits.
     assert (config.encoder.context, config.context, config.vocab) == (10, 12, 258)
     with pytest.raises(UserError, match=r"word.*character"):
-        material(pairs, tokenizer="word")
+        material(pairs, choice=DataChoice(tokenizer="word"))
 
 
 def test_what_was_typed_is_laid_over_what_was_picked(pairs: str) -> None:
@@ -165,12 +166,12 @@ def test_one_context_for_both_must_hold_both(pairs: str) -> None:
 
 @pytest.mark.parametrize(
     ("model", "named"),
-    [(EncoderDecoderConfig(source_vocab=40), "source_vocab"), (EncoderConfig(), "EncoderConfig")],
-    ids=["two vocabularies", "an encoder"],
+    [(EncoderDecoderConfig(source_vocab=40), "source_vocab"), (EncoderConfig(head=Features()), "Features")],
+    ids=["two vocabularies", "an encoder of features"],
 )
 def test_what_is_not_trained_is_named(pairs: str, model: ModelConfig, named: str) -> None:
     with pytest.raises(UserError, match=named) as error:
-        material(pairs, model=model, typed=frozenset({"source_vocab"}))
+        material(pairs, model=model, typed=frozenset({"source_vocab", "head"}))
     assert "\n" not in str(error.value)
 
 
@@ -182,7 +183,7 @@ def test_pairs_must_be_given() -> None:
 @pytest.mark.parametrize("model", [None, DecoderConfig(layers=1)], ids=["none", "a decoder"])
 def test_a_decoder_learns_from_the_same_file_as_from_any_text(tmp_path: Path, model: DecoderConfig | None) -> None:
     path = written(tmp_path / "pairs.tsv", LINES * 4)
-    made = new_material([path], model=model, typed=frozenset({"layers"}), encoding="auto", tokenizer="character")
+    made = new_material(Asked([path], NOTHING_SAID, tmp_path / "tokens", model, frozenset({"layers"})))
     assert isinstance(made.config, DecoderConfig)
     assert isinstance(made.data, TextData)
     assert not isinstance(made.data.tokenizer, MarkedTokenizer)

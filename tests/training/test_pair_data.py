@@ -14,6 +14,7 @@ from clearhead.models.config_encoders import EncoderDecoderConfig
 from clearhead.ops.loss import IGNORED
 from clearhead.text import ByteTokenizer, CharacterTokenizer, MarkedTokenizer, Pair, Tokenizer
 from clearhead.training import pair_data
+from clearhead.training.data_choice import DataChoice
 from clearhead.training.losses import exact_match, target_token
 from clearhead.training.pair_data import PairData, PairTexts, prepare_pairs, read_pair_texts
 from clearhead.training.pairs import PairBatch
@@ -76,7 +77,7 @@ def test_another_pair_is_another_hash(tmp_path: Path, texts: PairTexts, change: 
 
 def test_the_encoding_asked_for_is_used_and_recorded(tmp_path: Path) -> None:
     path = written(tmp_path / "big5.tsv", [Pair("小貓看見了", "鳥"), Pair("很高興", "貓")], "big5")
-    read = read_pair_texts([path], "big5")
+    read = read_pair_texts([path], DataChoice(encoding="big5"))
     assert read.pairs[0] == ("小貓看見了", "鳥")
     assert read.source["encoding"] == "big5"
 

@@ -16,6 +16,7 @@ from clearhead.models.config import DecoderConfig, ModelConfig
 from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
 from clearhead.text import MarkedTokenizer
 from clearhead.training import plan as planning
+from clearhead.training.data_choice import DataChoice
 from clearhead.training.pair_data import PairData
 from clearhead.training.pairs import PairBatch, Shuffled
 from clearhead.training.plan import new_plan, resumed_plan
@@ -58,7 +59,7 @@ def test_sizes_are_told_when_they_were_picked_and_not_when_given(tmp_path: Path,
 def test_without_steps_the_speed_and_the_pairs_decide(
     tmp_path: Path, pairs: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planning, "measured_speed", lambda *_: 1e9)
+    monkeypatch.setattr(planning, "measured_speed", lambda *_, lora: 1e9)
     plan = new_plan(tmp_path / "run", [pairs], {"batch": 2}, model=TINY, device=CPU)
     assert isinstance(plan.data, PairData)
     # 30 passes over 29 pairs, two at a time; a number of steps is rounded down to two digits.
@@ -139,9 +140,12 @@ def test_a_size_may_be_written_out_or_left_to_follow(tmp_path: Path, field: str)
 
 def test_the_tokenizer_is_named_by_what_stands_between_its_marks(tmp_path: Path, pairs: str) -> None:
     planned(tmp_path / "run", pairs)
-    assert resumed_plan(tmp_path / "run", [], {}, tokenizer="character", encoding="auto").settings.steps == 8
+    assert (
+        resumed_plan(tmp_path / "run", [], {}, choice=DataChoice(tokenizer="character", encoding="auto")).settings.steps
+        == 8
+    )
     with pytest.raises(UserError, match=r"tokenizer: .* character, not byte"):
-        resumed_plan(tmp_path / "run", [], {}, tokenizer="byte")
+        resumed_plan(tmp_path / "run", [], {}, choice=DataChoice(tokenizer="byte"))
 
 
 def test_a_decoders_run_does_not_go_on_as_an_encoder_decoder(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from clearhead.training.sizing import (
     pick_size,
     pick_steps,
 )
+from clearhead.training.text_data import TextData
 from tests.training.toy import CPU, TINY, objective
 
 TEXT = "".join(f"第{n}天 the cat saw {n % 7} birds.\n" for n in range(90))
@@ -79,7 +80,7 @@ def test_the_learning_rate_falls_with_the_width() -> None:
 def test_without_steps_the_speed_of_this_machine_decides(
     tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planning, "measured_speed", lambda *_: 240.0)
+    monkeypatch.setattr(planning, "measured_speed", lambda *_, lora: 240.0)
     plan = new_plan(tmp_path / "run", [text], {"batch": 2}, model=SIZES, device=CPU)
     assert plan.settings.steps == 2_200 == int(TEXT_SECONDS * 240 / 24 / 100) * 100
     assert "2200" in plan.reasons[0].replace(",", "")
@@ -178,7 +179,9 @@ def test_a_resumption_keeps_what_is_not_named(tmp_path: Path, text: str) -> None
     second = resumed_plan(tmp_path / "run", [], {"steps": 30, "eval_every": 3})
     assert (second.settings.lr, second.settings.steps, second.settings.eval_every) == (0.5, 30, 3)
     assert read_run(tmp_path / "run").details["training"]["steps"] == 30
-    assert second.data.train[0].tolist() == first.data.train[0].tolist()
+    assert isinstance(first.data, TextData)
+    assert isinstance(second.data, TextData)
+    assert second.data.ids["train"][0][:].tolist() == first.data.ids["train"][0][:].tolist()
 
 
 def test_a_resumption_that_names_the_same_again_is_the_same(tmp_path: Path, text: str) -> None:

@@ -31,13 +31,13 @@ def closing(plan: Plan, training: Training) -> list[str]:
 
 def next_command(plan: Plan, out: str) -> str:
     """What can be done with the model now, without the name of the program."""
-    data = plan.data
+    data, files = plan.data, [quote(file) for file in plan.data.source.get("files", ())]
     if isinstance(data, ConversationData):
         return f"chat {quote(out)}"
     if isinstance(data, PairData):
         # It answers nothing unasked.
         return f"generate {quote(out)} --prompt={quote(data.example.source)}"
-    return f"info {quote(out)}" if isinstance(data.task, HiddenTokens) else f"generate {quote(out)}"
+    return f"eval {quote(out)} {' '.join(files)}" if isinstance(data.task, HiddenTokens) else f"generate {quote(out)}"
 
 
 def _compared(plan: Plan, last: Evaluated) -> str:

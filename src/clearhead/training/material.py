@@ -84,6 +84,8 @@ def new_material(asked: Asked) -> Material:
         return _pairs(asked)
     if isinstance(kind, DecoderConfig | None) and _are_conversations(asked.files, asked.choice):
         return _conversations(asked)
+    if isinstance(kind, EncoderConfig) and not isinstance(kind.head, MaskedToken):
+        raise UserError(say("training.encoder_head", head=type(kind.head).__name__))
     if isinstance(kind, DecoderConfig | EncoderConfig | None):
         return _text(asked)
     raise UserError(say("training.not_trained", name=type(kind).__name__))
@@ -245,8 +247,6 @@ def _marked(tokenizer: Tokenizer, config: StackConfig, *, by_document: bool) -> 
 def _task(config: StackConfig, tokenizer: Tokenizer, *, by_document: bool, alone: bool) -> Task:
     if not isinstance(config, EncoderConfig):
         return PackedDocuments(tokenizer.begin, tokenizer.end, alone) if by_document else RunningText()
-    if not isinstance(config.head, MaskedToken):
-        raise UserError(say("training.encoder_head", head=type(config.head).__name__))
     if not isinstance(tokenizer, MarkedTokenizer) or tokenizer.mask is None:
         raise UserError(say("training.no_mask"))
     return HiddenTokens(tokenizer.begin, tokenizer.end, tokenizer.mask, tokenizer.inner.size)

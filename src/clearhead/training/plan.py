@@ -17,6 +17,7 @@ from clearhead import __version__
 from clearhead.formats.load import Loaded, load, weights_of
 from clearhead.formats.run import Run, create_run, read_run
 from clearhead.messages import UserError, say
+from clearhead.models.adapt import targets_of
 from clearhead.models.config import ModelConfig, StackConfig
 from clearhead.models.config_encoders import EncoderDecoderConfig
 from clearhead.models.low_rank import LowRank
@@ -144,8 +145,9 @@ def resumed_plan(
         details = run.details | {"training": asdict(settings)}
         run = create_run(out, run.model, run.tokenizer, details)
     # A run that was killed before its first checkpoint begins anew, with the model that it began with.
-    init = run.details["init"]["model"] if run.begins_with is not None and not run.checkpoints() else None
-    return Plan(run, settings, data, (), None if init is None else weights_of(load(init, device="cpu")))
+    begun = run.details.get("init") if not run.checkpoints() else None
+    init = weights_of(load(str(begun.get("model")), device="cpu")) if isinstance(begun, dict) else None
+    return Plan(run, settings, data, (), init)
 
 
 def _begun(init: str | None, lora: LowRank | None, choice: DataChoice) -> Loaded | None:
@@ -156,7 +158,11 @@ def _begun(init: str | None, lora: LowRank | None, choice: DataChoice) -> Loaded
         return None
     if choice.tokenizer is not None:
         raise UserError(say("training.init_tokenizer", tokenizer=choice.tokenizer))
-    return load(init, device="cpu")
+    begun = load(init, device="cpu")
+    if lora is not None:
+        # Before anything is made: which layers there are does not depend on the data.
+        targets_of(begun.model, lora)
+    return begun
 
 
 def _must_be_the_same(old: ModelConfig, new: ModelConfig, data: Data, typed: frozenset[str] | None) -> None:
@@ -271,11 +277,12 @@ def _must_be_free(out: Path) -> None:
 @contextmanager
 def _nothing_left(out: Path) -> Iterator[None]:
     """Whatever goes wrong inside leaves no token files, and no folder that was not there."""
-    there = out.exists()
+    there, done = out.exists(), False
     try:
         yield
-    except BaseException:
-        shutil.rmtree(out / "tokens", ignore_errors=True)
-        if not there and out.is_dir() and not any(out.iterdir()):
-            out.rmdir()
-        raise
+        done = True
+    finally:
+        if not done:
+            shutil.rmtree(out / "tokens", ignore_errors=True)
+            if not there and out.is_dir() and not any(out.iterdir()):
+                out.rmdir()
