@@ -48,6 +48,13 @@ def test_conversations_by_hand(tmp_path, name):
     assert read.notes == (f"{path}: CRLF line ends became LF",)
 
 
+def test_an_assistant_may_speak_twice(tmp_path):
+    path = written(tmp_path, line(ASKED, TOLD, TOLD))
+    assert [turn.role for turn in read_conversations([str(path)], Reading()).conversations[0].turns][1:] == [
+        "assistant"
+    ] * 2
+
+
 def test_the_hash_is_of_the_turns_alone(tmp_path):
     one = read_conversations([str(written(tmp_path, line(ASKED, TOLD)))], Reading())
     text = '[[["user", "1 + 1?"], ["assistant", "2"]]]'

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from clearhead.messages import UserError
 from clearhead.text import split_documents
-from clearhead.text.documents import Documents
+from clearhead.text.documents import Document, Documents
 from clearhead.text.split import SPLIT_BY_DOCUMENT, Sides, parted, sides, usable_context
 from clearhead.text.survey import Survey, survey
 from tests.text.test_survey import digest, documents_of
@@ -65,8 +65,8 @@ def test_neither_the_order_nor_other_documents_have_a_say(chance: random.Random,
 
 def test_the_border_is_a_tenth_of_all_numbers():
     border = 2**64 // 10
-    last = numbered([border] + [border + 1] * 10 + [2**64 - 1] * 10)
-    assert sides(last).validation.tolist() == [5] + [0] * 20
+    last = numbered([border, border - 1] + [border + 1] * 10 + [2**64 - 1] * 10)
+    assert sides(last).validation.tolist() == [5, 5] + [0] * 20
     # If none is so low, those with the lowest do; equal ones together.
     none = numbered([border + 9] * 3 + [border + 2] * 2 + [2**64 - 1] * 16)
     assert sides(none).validation.tolist() == [0] * 3 + [5] * 2 + [0] * 16
@@ -116,6 +116,17 @@ def test_one_text_by_hand():
     assert both(["0123456789" * 3 + "abc"]) == (["0123456789" * 2 + "012345678"], ["9abc"])
     # A short text beside a long one trains whole.
     assert both(["0123456789", "x" * 20]) == (["0123456789", "x" * 18], ["xx"])
+
+
+def test_a_document_that_is_not_cut_is_passed_on_as_it_is():
+    short, long = Document(None, 1, ["x" * 5, "y"]), Document(None, 2, ["z" * 30])
+
+    def documents():
+        return iter([short, long])
+
+    first, second = parted(documents, sides(survey(documents)), "train")()
+    assert first is short
+    assert second is not long
 
 
 def test_documents_know_where_they_came_from():

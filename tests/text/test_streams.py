@@ -71,6 +71,15 @@ def test_progress_is_told_every_byte_on_disk_once(tmp_path, name):
     assert sum(told) == path.stat().st_size
 
 
+def test_what_stands_behind_the_last_block_is_told_too(tmp_path):
+    # A compressed file may be followed by zeros, which hold nothing and are read all the same.
+    path = tmp_path / "a.txt.gz"
+    path.write_bytes(gzip.compress(b"a" * BLOCK) + b"\0" * BLOCK)
+    told: list[int] = []
+    assert examine(path, progress=told.append).size == BLOCK
+    assert sum(told) == path.stat().st_size
+
+
 def test_a_file_that_changed_is_still_named(tmp_path):
     path = tmp_path / "a.txt"
     path.write_bytes(b"a" * 1000)

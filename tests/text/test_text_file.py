@@ -60,7 +60,9 @@ def outcome(read: Read, encoding: str, errors: str) -> object:
 
 
 @given(
-    st.text(st.sampled_from(list(MIXED + "\0\x07的一是不 x"))) | st.text(),
+    st.text(st.sampled_from(list(MIXED + " 的一是不x")), min_size=5, max_size=30)
+    | st.text(st.sampled_from(list(MIXED + "\0\x07的一是不 x")))
+    | st.text(),
     st.sampled_from(NAMED),
     st.booleans(),
     st.lists(st.integers(1, 5), min_size=1, max_size=3),
@@ -139,6 +141,22 @@ def test_every_cut_place_of_one_text(encoding):
         doubled += "".join(with_line_feeds(part, lone=True)[0] for part in parts).removeprefix("\ufeff") != ended
     assert wrong
     assert doubled
+
+
+@pytest.mark.parametrize("text", ["words and then \r\n \n\n", "\n\n\n\n\n\n words", "\n" * 9])
+def test_a_text_is_blank_only_if_all_of_it_is(text):
+    for size in range(1, len(text) + 1):
+        assert examined(PATH, chopped(text.encode(), size), "auto", "strict").blank == (not text.strip())
+
+
+@pytest.mark.parametrize("place", [0, 250, 500])
+@pytest.mark.parametrize("encoding", ["auto", "utf-8", "latin-1"])
+def test_a_nul_anywhere_is_no_text(place, encoding):
+    data = bytearray(b"a" * 501)
+    data[place] = 0
+    for size in (7, 501):
+        with pytest.raises(UserError, match="looks like a binary file: 1 control codes such as NUL in 501 characters"):
+            examined(PATH, chopped(bytes(data), size), encoding, "strict")
 
 
 def test_a_mark_is_removed_at_the_start_alone():
