@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
     from clearhead.tracing.trace import Trace, trace
     from clearhead.training.fit import fit
+    from clearhead.training.scoring import score
 
 __version__ = "0.1.0"
 
@@ -45,6 +46,7 @@ __all__ = [
     "generate",
     "generate_batch",
     "load",
+    "score",
     "stream",
     "trace",
 ]
@@ -66,6 +68,7 @@ __getattr__ = lazily(
         "generate": "clearhead.generation.generate",
         "generate_batch": "clearhead.generation.generate",
         "load": "clearhead.formats.load",
+        "score": "clearhead.training.scoring",
         "stream": "clearhead.generation.generate",
         "trace": "clearhead.tracing.trace",
     },

@@ -9,6 +9,14 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "The tokenizer has no token at all: give one that was trained, or train one with `clearhead tokenizer train`.",
         "该分词器没有任何词元：请给出训练过的分词器，或用 `clearhead tokenizer train` 训练一个。",
     ),
+    "text.library_id": (
+        "The tokenizer has the id {id}; {most:,} ids are the most that are read: the file is damaged, get it again.",
+        "该分词器含有编号 {id}，而最多读取 {most:,} 个编号：文件已损坏，请重新获取。",
+    ),
+    "text.library_shared_id": (
+        "Two tokens of the tokenizer share one id: the file is damaged, get it again.",
+        "该分词器有两个词元共用一个编号：文件已损坏，请重新获取。",
+    ),
     "text.library_mark": (
         "The tokenizer's {name} is {id}, which is none of its special ids: choose a special token's id, or none.",
         "分词器的 {name} 是 {id}，不是它的特殊编号：请选用某个特殊词元的编号，或不设。",

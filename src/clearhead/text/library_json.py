@@ -18,6 +18,9 @@ __all__ = ["HIDDEN", "Opened", "open_library"]
 HIDDEN = "\ufdd0"
 """A noncharacter: Unicode promises that it never stands for anything in a text."""
 
+MOST_IDS = 1 << 24
+"""More ids than any vocabulary has: a higher one is a fault of the file, and a table for it would fill the memory."""
+
 _BYTES = 256
 
 
@@ -55,17 +58,23 @@ def open_library(text: str) -> Opened:
     """Reads a `tokenizer.json`.
 
     Raises:
-        UserError: the library cannot read it, or it holds no token.
+        UserError: the library cannot read it, it holds no token, two share an id, or an id is no vocabulary's.
     """
     library = _opened(text)
     settings = json.loads(library.to_str())
+    # Of tokens that share an id the library writes one, and what it wrote would be another tokenizer.
+    if library.get_vocab_size(with_added_tokens=False) != len(settings["model"]["vocab"]):
+        raise UserError(say("text.library_shared_id"))
     if settings["model"].get("dropout"):
         settings["model"]["dropout"] = None
         library = _opened(_canonical(settings))
     vocabulary = library.get_vocab(with_added_tokens=True)
     if not vocabulary:
         raise UserError(say("text.library_empty"))
-    tokens: list[str | None] = [None] * (max(vocabulary.values()) + 1)
+    highest = max(vocabulary.values())
+    if highest >= MOST_IDS:
+        raise UserError(say("text.library_id", id=highest, most=MOST_IDS))
+    tokens: list[str | None] = [None] * (highest + 1)
     for token, id in vocabulary.items():
         tokens[id] = token
     unknown = _unknown_id(settings)

@@ -24,7 +24,7 @@ from clearhead.text.jsonl import is_jsonl, objects_of, plain_suffix, whole_chara
 from clearhead.text.streams import Progress, nothing
 from clearhead.text.text_file import TextFile, examine
 
-__all__ = ["SUFFIXES", "Sources", "find_sources", "found_files"]
+__all__ = ["SUFFIXES", "Sources", "find_sources", "found_files", "size_on_disk"]
 
 SUFFIXES = (".txt", ".md", ".jsonl", ".csv", ".tsv")
 """What the names of files in a folder must end with, .gz behind it or not, to be read."""
@@ -107,6 +107,15 @@ def find_sources(
     if blank:
         notes.append(say("sources.blank", count=blank))
     return Sources(files, reading.field, count, sum(file.path.stat().st_size for file in files), tuple(notes))
+
+
+def size_on_disk(names: Sequence[str]) -> int:
+    """The bytes of all files that `names` name; those that are not there count for none.
+
+    Raises:
+        UserError: a folder cannot be read, or has no file that could be.
+    """
+    return sum(path.stat().st_size for path in _found(names) if path.is_file())
 
 
 def found_files(names: Sequence[str], wanted: Callable[[Path], bool]) -> list[Path]:

@@ -149,8 +149,9 @@ def _read_again(run: Run, files: Sequence[str], recorded: Mapping[str, Any], wat
 
 
 def _are_conversations(files: Sequence[str], choice: DataChoice) -> bool:
-    """Whether the first file holds conversations, and no field of it was named as its text."""
-    return bool(files) and choice.field is None and holds_conversations(Path(files[0]), choice.reading)
+    """Whether every file holds conversations, and no field of theirs was named as the text."""
+    told_apart = bool(files) and choice.field is None
+    return told_apart and all(holds_conversations(Path(file), choice.reading) for file in files)
 
 
 def _text(asked: Asked) -> Material:

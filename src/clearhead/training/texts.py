@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from clearhead.formats.atomic import clear_failure
 from clearhead.formats.token_files import TokenFile, unchanged_tokens, write_tokens
 from clearhead.messages import UserError, say
 from clearhead.text import ByteTokenizer, CharacterTokenizer, Tokenizer, corpus
@@ -15,7 +16,7 @@ from clearhead.text.bpe_training import train_bpe
 from clearhead.text.documents import Document
 from clearhead.text.encoding import encoded
 from clearhead.text.saved import read_tokenizer
-from clearhead.text.sources import find_sources
+from clearhead.text.sources import find_sources, size_on_disk
 from clearhead.text.split import Side, Sides, parted, sides
 from clearhead.text.streams import Progress, nothing
 from clearhead.text.survey import Survey, survey
@@ -137,8 +138,7 @@ def read_texts(files: Sequence[str], choice: DataChoice = NOTHING_SAID, watch: W
         source: dict[str, Any] = {"corpus": {"characters": CORPUS_CHARACTERS, "seed": CORPUS_SEED}}
         record = source | choice.recorded() | {"sha256": found.sha256}
         return Texts(lambda _: iter([Document(None, None, [text])]), len(text), found, sides(found), record, ())
-    on_disk = sum(Path(file).stat().st_size for file in files if Path(file).is_file())
-    with watch(say("training.looking"), on_disk) as told:
+    with watch(say("training.looking"), size_on_disk(files)) as told:
         sources = find_sources(files, choice.reading, told)
     with watch(say("training.surveying"), sources.size) as told:
         found = survey(partial(sources.documents, told))
@@ -195,6 +195,7 @@ def _tokenised(texts: Texts, tokenizer: Tokenizer, path: Path, side: Side, watch
     known = unchanged_tokens(path, tokenizer, source)
     if known is not None:
         return known
-    path.parent.mkdir(parents=True, exist_ok=True)
+    with clear_failure(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
     with watch(say("training.encoding"), texts.size) as told:
         return write_tokens(path, tokenizer, encoded(tokenizer, lambda: texts.of_side(side, told)), source=source)
