@@ -85,7 +85,10 @@ def test_marked(tokenizer):
         (library_file({"type": "BPE", "vocab": {"a": 0}, "merges": [["a", "b"]]}), "Token `b` out of vocabulary"),
         (library_file({"type": "BPE", "vocab": {"a": -1}, "merges": []}), "cannot be read"),
         (library_file({"type": "BPE", "vocab": {}, "merges": []}), "no token at all"),
-        (library_file({"type": "BPE", "vocab": {"a": 0, "b": 0}, "merges": []}), "Two tokens of the tokenizer share one id"),
+        (
+            library_file({"type": "BPE", "vocab": {"a": 0, "b": 0}, "merges": []}),
+            "Two tokens of the tokenizer share one id",
+        ),
         (library_file({"type": "BPE", "vocab": {"a": 2**31}, "merges": []}), "has the id 2147483648; 16,777,216 ids"),
         (library_file({"type": "Unigram", "unk_id": 7, "vocab": [["a", 0.0]]}), "cannot be read"),
     ],
