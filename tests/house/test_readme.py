@@ -38,6 +38,12 @@ INSTEAD = (
 )
 PYTHON_INSTEAD = ((r"\bsteps=[\d_]+", f"steps={STEPS}", "a handful of steps in place of minutes"),)
 SOME_PROMPTS = "Once\n从前\nThe\n"
+SOME_DOCUMENTS = "".join(f'{{"text": "Day {day}: the cat saw {day % 7} birds."}}\n' for day in range(60))
+SOME_QUESTIONS = "".join(
+    f'{{"messages": [{{"role": "user", "content": "After {n}?"}}, {{"role": "assistant", "content": "{n + 1}"}}]}}\n'
+    for n in range(60)
+)
+LINES = {"documents.jsonl": SOME_DOCUMENTS, "questions.jsonl": SOME_QUESTIONS}
 SOME_PAIRS = "".join(f"word {number}\t{number} drow\n" for number in range(60))
 A_TEXT = "".join(
     f"On day {day} the cat saw {day % 7} birds. 第{day}天，小猫看见{day % 5}只鸟。\n" for day in range(200)
@@ -71,6 +77,8 @@ def prepare(command: str, folder: Path) -> None:
     for name in re.findall(r"(?<![\w./\\-])[\w-]+\.txt\b", command):
         if not (folder / name).exists():
             (folder / name).write_text(SOME_PROMPTS if name == "prompts.txt" else A_TEXT, encoding="utf-8")
+    for name in re.findall(r"[\w-]+\.jsonl\b", command):
+        (folder / name).write_text(LINES[name], encoding="utf-8")
     for name in re.findall(r"[\w-]+\.tsv\b", command):
         (folder / name).write_text(SOME_PAIRS, encoding="utf-8")
     out = re.search(r"\btrain\b.*--out[ =](\S+)", command)

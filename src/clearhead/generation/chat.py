@@ -13,7 +13,7 @@ from jinja2 import Template as JinjaTemplate
 from jinja2 import TemplateError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from clearhead.formats.load import Loaded
+from clearhead.formats.load import Loaded, writer_of
 from clearhead.messages import UserError, say
 from clearhead.models.encoder_decoder import EncoderDecoder
 from clearhead.text import MarkedTokenizer, Tokenizer
@@ -199,10 +199,15 @@ class LastTurn:
 
 
 def template_of(loaded: Loaded) -> Template:
-    """How conversations with this model are written down."""
+    """How conversations with this model are written down.
+
+    Raises:
+        UserError: if it is an encoder, which writes nothing.
+    """
+    writer = writer_of(loaded)
     if loaded.chat_template is not None:
         return ChatTemplate.of(loaded.chat_template, loaded.tokenizer)
-    return LastTurn() if isinstance(loaded.model, EncoderDecoder) else PlainTurns()
+    return LastTurn() if isinstance(writer, EncoderDecoder) else PlainTurns()
 
 
 def fitted(turns: Sequence[Turn], template: Template, tokenizer: Tokenizer, room: int) -> tuple[list[Turn], list[int]]:

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from clearhead.formats.atomic import clear_failure
+from clearhead.formats.atomic import clear_failure, remove_leftovers
 from clearhead.formats.token_files import TokenFile, unchanged_tokens, write_tokens
 from clearhead.messages import UserError, say
 from clearhead.text import ByteTokenizer, CharacterTokenizer, Tokenizer, corpus
@@ -197,5 +197,6 @@ def _tokenised(texts: Texts, tokenizer: Tokenizer, path: Path, side: Side, watch
         return known
     with clear_failure(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(path.parent)
     with watch(say("training.encoding"), texts.size) as told:
         return write_tokens(path, tokenizer, encoded(tokenizer, lambda: texts.of_side(side, told)), source=source)
