@@ -11,12 +11,18 @@ from clearhead.messages import (
     cli_tokenizer,
     cli_trace,
     cli_train,
+    closing,
     conversations,
     data,
+    estimates,
     explain,
     formats,
     generation,
+    loops,
     models,
+    optimising,
+    plotting,
+    resuming,
     scoring,
     text,
     text_sources,
@@ -24,6 +30,7 @@ from clearhead.messages import (
     tokenizers,
     tracing,
     training,
+    updates,
 )
 
 MESSAGES: dict[str, tuple[str, str]] = {
@@ -47,4 +54,11 @@ MESSAGES: dict[str, tuple[str, str]] = {
     **cli_tokenizer.MESSAGES,
     **cli_trace.MESSAGES,
     **cli_train.MESSAGES,
+    **updates.MESSAGES,
+    **optimising.MESSAGES,
+    **resuming.MESSAGES,
+    **estimates.MESSAGES,
+    **plotting.MESSAGES,
+    **closing.MESSAGES,
+    **loops.MESSAGES,
 }

@@ -1,0 +1,3 @@
+"""Messages said by `updates`: key -> (English, Chinese)."""
+
+MESSAGES: dict[str, tuple[str, str]] = {}
