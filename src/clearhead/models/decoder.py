@@ -80,6 +80,20 @@ class Decoder(nn.Module):
         Raises:
             UserError: if T exceeds the context or an id is outside the vocabulary, with both numbers.
         """
+        features = self.features(ids, visible=visible, real=real, positions=positions, store=store, tap=tap)
+        return tap("logits", self.head(features))
+
+    def features(
+        self,
+        ids: Tensor,
+        *,
+        visible: Mask = EVERYTHING,
+        real: Tensor | None = None,
+        positions: Tensor | None = None,
+        store: Store = NO_STORE,
+        tap: Tap = NO_TAP,
+    ) -> Tensor:
+        """Token ids (B,T) -> what the head reads (B,T,D), the last norm done; arguments and errors as in `forward`."""
         length = fits(ids.shape[-1], self.context)
         places = store.places(length, real, ids.device)
         places = places if positions is None else standing(places, positions)
@@ -90,7 +104,7 @@ class Decoder(nn.Module):
             mask, rotate, bias = seen[look]
             x = block(x, mask, rotate=rotate, bias=bias, store=store.layer(index), tap=tap.within(f"blocks.{index}"))
         store.advance(length)
-        return tap("logits", self.head(tap("norm", self.norm(x))))
+        return tap("norm", self.norm(x))
 
 
 def shared_biases(looks: Sequence[Look]) -> nn.ModuleList:

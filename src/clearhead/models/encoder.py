@@ -81,6 +81,21 @@ class Encoder(nn.Module):
             UserError: if T exceeds the context, an id is outside the vocabulary, or segments are given to a model that
                 has none.
         """
+        features = self.features(ids, segments=segments, visible=visible, real=real, tap=tap)
+        every = torch.ones_like(ids, dtype=torch.bool) if real is None else as_real(real, ids.device)
+        made: Tensor = self.head(features, every, tap=tap.within("head"))
+        return made
+
+    def features(
+        self,
+        ids: Tensor,
+        *,
+        segments: Tensor | None = None,
+        visible: Mask = EVERYTHING,
+        real: Tensor | None = None,
+        tap: Tap = NO_TAP,
+    ) -> Tensor:
+        """Token ids (B,T) -> what the head reads (B,T,D), the last norm done; arguments and errors as in `forward`."""
         places = NO_STORE.places(fits(ids.shape[-1], self.context), real, ids.device)
         x = self.segments(tap("embedding", self.embedding(ids)), segments, tap=tap)
         x = tap("input", self.dropout(self.embedding_norm(self.positions(x, places.queries, tap=tap))))
@@ -88,7 +103,4 @@ class Encoder(nn.Module):
         for index, (block, look) in enumerate(zip(self.blocks, self.looks, strict=True)):
             mask, rotate, bias = seen[look]
             x = block(x, mask, rotate=rotate, bias=bias, tap=tap.within(f"blocks.{index}"))
-        features = tap("norm", self.norm(x))
-        every = torch.ones_like(ids, dtype=torch.bool) if real is None else as_real(real, ids.device)
-        made: Tensor = self.head(features, every, tap=tap.within("head"))
-        return made
+        return tap("norm", self.norm(x))

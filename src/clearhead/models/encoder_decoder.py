@@ -62,6 +62,19 @@ class EncoderDecoder(nn.Module):
         logits: Tensor = self.decoder(target, real=target_real, store=memory, tap=tap.within("decoder"))
         return logits
 
+    def features(
+        self,
+        source: Tensor,
+        target: Tensor,
+        *,
+        source_real: Tensor | None = None,
+        target_real: Tensor | None = None,
+        tap: Tap = NO_TAP,
+    ) -> Tensor:
+        """The same up to what the decoder's head reads, (B,T,D); arguments and errors as in `forward`."""
+        memory = self.remember(source, real=source_real, tap=tap)
+        return self.decoder.features(target, real=target_real, store=memory, tap=tap.within("decoder"))
+
     def remember(self, source: Tensor, *, real: Tensor | None = None, tap: Tap = NO_TAP) -> CrossStore:
         """Read the source (B,M) once, and keep the keys and values that each block of the decoder will ask.
 
