@@ -7,16 +7,33 @@ from torch import Tensor
 from clearhead.formats.load import Loaded
 from clearhead.generation.generate import generate
 from clearhead.messages import say
+from clearhead.models.config import DecoderConfig
+from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
+from clearhead.models.decoder import Decoder
+from clearhead.models.encoder import Encoder
+from clearhead.models.encoder_decoder import EncoderDecoder
 from clearhead.ops.loss import IGNORED
 from clearhead.training.conversation_data import ConversationData
+from clearhead.training.fit import evaluating
 from clearhead.training.material import Data
 from clearhead.training.pair_data import PairData
+from clearhead.training.plan import Plan
+from clearhead.training.run import Training
 from clearhead.training.tasks import HiddenTokens
 from clearhead.training.text_data import TextData
 
 TOKENS = 100
 WINDOW = 24
 """How many tokens of a text with hidden ones are shown."""
+
+
+def sampled(training: Training, plan: Plan) -> str:
+    """What the model makes of its data as it is now; the mode it is in stays, and no random number of the training is used."""
+    model, run = training.model, plan.run
+    assert isinstance(model, Decoder | Encoder | EncoderDecoder)
+    assert isinstance(run.model, DecoderConfig | EncoderConfig | EncoderDecoderConfig)
+    with evaluating(model):
+        return sample(Loaded(model, run.tokenizer, run.model, run.path, run.chat_template()), plan.data)
 
 
 def sample(loaded: Loaded, data: Data) -> str:

@@ -23,6 +23,11 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "cli.train.step": ("training", "训练"),
     "cli.train.evaluating": ("evaluating", "评估中"),
     "cli.train.postfix": ("loss {loss}, {speed} tokens/s", "损失 {loss}，{speed} token/秒"),
+    "cli.train.ceiling": (", {share} of the ceiling", "，上限的 {share}"),
+    "cli.train.line": (
+        "{what} {done}/{total} ({share}) [{gone} gone, {left} left]",
+        "{what} {done}/{total}（{share}）[已用 {gone}，剩余 {left}]",
+    ),
     "cli.train.evaluated": (
         "step {step}: validation loss {loss}; it writes:",
         "第 {step} 步：验证损失 {loss}；它写道：",
@@ -32,36 +37,11 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "Stopped and saved after step {step}. Go on with: {command}",
         "已在第 {step} 步后停止并保存。继续请用：{command}",
     ),
-    "cli.train.summary": (
-        "The validation loss is {loss} nats per token; guessing would have {uniform} (ln V), a table of token pairs {bigram}.",
-        "验证损失为每 token {loss} 奈特；随机猜测为 {uniform}（ln V），二元统计表为 {bigram}。",
-    ),
-    "cli.train.best": (
-        "It was lowest after step {step}, {loss}; `generate` uses that checkpoint. Training further only learnt by heart.",
-        "最低值出现在第 {step} 步后，为 {loss}；`generate` 使用那个检查点。之后的训练只是死记硬背。",
-    ),
-    "cli.train.entropy": (
-        "The best possible is {entropy}, the entropy of this text's grammar, {above} lower, for a reader of the whole text;"
-        " a window that begins inside a story knows a little less.",
-        "该语法的熵为 {entropy}，比它低 {above}：这是读过全文的读者所能达到的最好值；从故事中间开始的窗口知道得略少。",
-    ),
     "cli.train.evaluated_pairs": (
         "step {step}: validation loss {loss}, {share} of the answers wholly right; it writes:",
         "第 {step} 步：验证损失 {loss}，完全正确的回答占 {share}；它写道：",
     ),
     "cli.train.answer": ("{source} → {answer} (wanted: {target})", "{source} → {answer}（应为：{target}）"),
-    "cli.train.summary_pairs": (
-        "The validation loss is {loss} nats per token; guessing would have {uniform} (ln V). Of the pairs that it was not trained on, {right} of {count} are answered wholly right (decoding greedily).",
-        "验证损失为每 token {loss} 奈特；随机猜测为 {uniform}（ln V）。在 {count} 对未参与训练的数据中，贪心解码完全答对 {right} 对。",
-    ),
-    "cli.train.summary_answers": (
-        "The validation loss is {loss} nats per token of the answers; guessing would have {uniform} (ln V). In the {count} conversations that it was not trained on, {share} of the answers are wholly right (decoding greedily).",
-        "验证损失为回答中每 token {loss} 奈特；随机猜测为 {uniform}（ln V）。在 {count} 段未参与训练的对话中，贪心解码完全答对 {share}。",
-    ),
-    "cli.train.summary_hidden": (
-        "The validation loss is {loss} nats per hidden token; guessing would have {uniform} (ln V), a table of how often each token occurs {unigram}.",
-        "验证损失为每个被遮住的 token {loss} 奈特；随机猜测为 {uniform}（ln V），一元统计表为 {unigram}。",
-    ),
     "cli.train.frozen": (
         "The frozen weights are bit for bit what they were (sha256 {sha256}...).",
         "冻结的权重逐位未变（sha256 {sha256}……）。",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -28,8 +28,11 @@ class Task(Protocol):
         """What a training learns from."""
         ...
 
-    def baseline(self, train: Sequence[Document], validation: Sequence[Document], vocab: int) -> float:
-        """The loss of the best table of counts that does not look where this task's model does (nats per token)."""
+    def levels(self, train: Sequence[Document], validation: Sequence[Document], vocab: int) -> Mapping[str, float]:
+        """The losses of tables counted in the training text (nats per token), of those that this task allows.
+
+        `unigram` knows how often each token occurs, `bigram` what follows each; the latter looks at one neighbour.
+        """
         ...
 
 
@@ -47,9 +50,9 @@ class RunningText:
             next_token,
         )
 
-    def baseline(self, train: Sequence[Document], validation: Sequence[Document], vocab: int) -> float:
-        """That of token pairs."""
-        return bigram_loss(train, _first(validation), vocab)
+    def levels(self, train: Sequence[Document], validation: Sequence[Document], vocab: int) -> Mapping[str, float]:
+        """As `Task.levels`."""
+        return _levels(train, first_scored(validation), vocab)
 
 
 @dataclass(frozen=True)
@@ -78,9 +81,9 @@ class PackedDocuments:
             packed_next_token if self.alone else next_token,
         )
 
-    def baseline(self, train: Sequence[Document], validation: Sequence[Document], vocab: int) -> float:
-        """That of token pairs, marks among them."""
-        return bigram_loss(self._marked(train), self._marked(_first(validation)), vocab)
+    def levels(self, train: Sequence[Document], validation: Sequence[Document], vocab: int) -> Mapping[str, float]:
+        """As `Task.levels`, marks among the tokens."""
+        return _levels(self._marked(train), self._marked(first_scored(validation)), vocab)
 
     def _marked(self, documents: Sequence[Document]) -> list[Marked]:
         return [Marked(document, self.begin, self.end) for document in documents]
@@ -123,16 +126,20 @@ class HiddenTokens:
             masked_token,
         )
 
-    def baseline(self, train: Sequence[Document], validation: Sequence[Document], vocab: int) -> float:
-        """That of how often each token occurs: a table of pairs would look at what may be hidden."""
-        return unigram_loss(train, _first(validation), vocab)
+    def levels(self, train: Sequence[Document], validation: Sequence[Document], vocab: int) -> Mapping[str, float]:
+        """As `Task.levels`, of single tokens alone: a table of pairs would look at what may be hidden."""
+        return {"unigram": unigram_loss(train, first_scored(validation), vocab)}
+
+
+def _levels(train: Sequence[Document], validation: Sequence[Document], vocab: int) -> Mapping[str, float]:
+    return {"unigram": unigram_loss(train, validation, vocab), "bigram": bigram_loss(train, validation, vocab)}
 
 
 def _rows(context: int) -> int:
     return max(1, EVALUATION_TOKENS // context)
 
 
-def _first(documents: Sequence[Document]) -> list[Document]:
+def first_scored(documents: Sequence[Document]) -> list[Document]:
     """The documents, the last of them cut, that have as many tokens as an evaluation scores."""
     left, taken = EVALUATION_LIMIT + 1, list[Document]()
     for document in documents:

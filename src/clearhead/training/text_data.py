@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from clearhead.text.split import Side, usable_context
 from clearhead.training.batches import Document, lengths_of
 from clearhead.training.data_choice import Watch, unwatched
 from clearhead.training.objective import Objective
-from clearhead.training.tasks import EVALUATION_LIMIT, RunningText, Task
+from clearhead.training.tasks import EVALUATION_LIMIT, PackedDocuments, RunningText, Task, first_scored
 from clearhead.training.texts import SIDES, Texts, tokenised
 
 
@@ -62,9 +62,20 @@ class TextData:
         return corpus.entropy_per_character() if known and isinstance(self.task, RunningText) else None
 
     @property
-    def baseline(self) -> float:
-        """The loss of a table counted in the training text, of what the task allows a table to look at (nats per token)."""
-        return self.task.baseline(self.ids["train"], self.ids["validation"], self.tokenizer.size)
+    def levels(self) -> Mapping[str, float]:
+        """The losses of tables counted in the training text, by name, as `Task.levels` (nats per token)."""
+        return self.task.levels(self.ids["train"], self.ids["validation"], self.tokenizer.size)
+
+    @property
+    def tokens_per_byte(self) -> float:
+        """Of the validation text that is scored: how many tokens, end marks among them, a byte of UTF-8 has."""
+        ids, ends = self.ids["validation"], int(isinstance(self.task, PackedDocuments) and self.task.end is not None)
+        marked = isinstance(self.task, PackedDocuments) and self.task.begin is not None
+        tokens, size = 0, 0
+        for document in first_scored(ids):
+            scored = document[0 if marked else 1 : len(document)]
+            tokens, size = tokens + len(scored) + ends, size + len(self.tokenizer.decode(scored.tolist()).encode())
+        return tokens / size if size else math.nan
 
     @property
     def uniform(self) -> float:
