@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from clearhead import __version__
 from clearhead.messages import UserError, say
 
-VERBS = ("train", "generate", "chat", "trace", "check", "eval", "tokenizer", "info", "doctor")
-"""Each is a module of this folder with `run(arguments) -> exit status`."""
+VERBS = ("train", "generate", "chat", "trace", "plot", "check", "eval", "tokenizer", "info", "verify-resume", "doctor")
+"""Each is a module of this folder (with _ for -) with `run(arguments) -> exit status`."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str]) -> int:
     verb = arguments[0] if arguments else "--help"
     if verb in ("-h", "--help", "help"):
-        print(say("cli.help", verbs="\n".join(f"  {name:<10}{say(f'cli.{name}.about')}" for name in VERBS)))
+        print(say("cli.help", verbs="\n".join(f"  {name:<15}{say(f'cli.{_module(name)}.about')}" for name in VERBS)))
         return 0
     if verb in ("-V", "--version"):
         print(f"clearhead {__version__}")
@@ -64,10 +64,15 @@ def _run(arguments: Sequence[str]) -> int:
     if verb not in VERBS:
         raise UserError(_unknown_verb(verb))
     try:
-        return int(importlib.import_module(f"clearhead.cli.{verb}").run(arguments[1:]))
+        return int(importlib.import_module(f"clearhead.cli.{_module(verb)}").run(arguments[1:]))
     except SystemExit as leaving:
         # --help and --print_config print and leave.
         return int(leaving.code or 0)
+
+
+def _module(verb: str) -> str:
+    """The name of a verb's module, and of its messages."""
+    return verb.replace("-", "_")
 
 
 def _no_memory(error: Exception) -> bool:

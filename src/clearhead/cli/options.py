@@ -25,7 +25,7 @@ from clearhead.models.config import ModelConfig
 
 def parser(verb: str) -> ArgumentParser:
     """An empty parser of `clearhead VERB`."""
-    about = say(f"cli.{verb}.about")
+    about = say(f"cli.{verb.replace('-', '_')}.about")
     return ArgumentParser(prog=f"clearhead {verb}", description=about, exit_on_error=False, allow_abbrev=False)
 
 

@@ -89,20 +89,25 @@ def new_file(path: Path) -> Iterator[NewFile]:
 def new_folder(path: Path) -> Iterator[Path]:
     """A temporary folder to fill inside the `with`; at its end it becomes `path`, replacing what was there.
 
+    The folder that `path` lies in must be there.
+
     Raises:
-        UserError: if the system refuses (no space, no permission), with its reason; `path` is as it was.
+        UserError: if the system refuses (no space, no permission, no such folder), with its reason; `path` is as it was.
     """
     partial = path.with_name(f"{PARTIAL}{os.getpid()}-{path.name}")
     with clear_failure(path):
         shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
+        # Not its parents: a run that somebody has deleted must not come back as a folder that holds one checkpoint alone.
+        partial.mkdir()
         try:
             yield partial
             for file in partial.iterdir():
                 _flush_to_disk(file)
+            _flush_names(partial)
             if path.exists():
                 discard(path)
             partial.rename(path)
+            _flush_names(path.parent)
         finally:
             shutil.rmtree(partial, ignore_errors=True)
 
@@ -129,10 +134,23 @@ def _flush_to_disk(file: Path) -> None:
         os.fsync(handle.fileno())
 
 
+def _flush_names(folder: Path) -> None:
+    """Put the names of what is in a folder on the disk, so that a rename outlives a power cut before older things go."""
+    # Windows opens no folder; a file system that cannot do this has nothing better to offer.
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
 @contextmanager
 def clear_failure(path: Path) -> Iterator[None]:
     """The system's refusal as one line for the user."""
     try:
         yield
     except OSError as error:
+        if not path.parent.exists():
+            raise UserError(say("resuming.no_folder", path=path, folder=path.parent)) from error
         raise UserError(say("formats.cannot_write", path=path, reason=error.strerror or error)) from error

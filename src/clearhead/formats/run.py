@@ -7,7 +7,8 @@ runs/x/
   metrics.jsonl      a line per update
   base.safetensors   the weights that stay as they are, written once, if the run trains changes of low rank (LoRA)
   checkpoints/
-    000500/          model.safetensors (with LoRA the changes alone), training.safetensors, state.json
+    000500/          model.safetensors (with LoRA the changes alone), training.safetensors (optimisers, random numbers),
+                     state.json (step, validation loss; settings and versions that it was trained with)
 """
 
 from __future__ import annotations
@@ -106,10 +107,17 @@ class Run:
         scored = [(each.val_loss, each.step, each) for each in self._some() if each.val_loss is not None]
         return min(scored)[2] if scored else self.latest()
 
-    def prune(self) -> None:
-        """Delete every checkpoint but the latest and the best, and what killed processes left unfinished."""
-        kept = {self.latest().path, self.best().path}
-        for each in self.checkpoints():
+    def prune(self, keep: int = 2) -> None:
+        """Delete every checkpoint but the latest ones and the best, and what killed processes left unfinished.
+
+        The latest two are what `clearhead verify-resume` needs: it goes from the one to the other.
+
+        Args:
+            keep: how many of the latest stay; the very latest always does.
+        """
+        found = self.checkpoints()
+        kept = {self.best().path, *(each.path for each in found[-max(1, keep) :])}
+        for each in found:
             if each.path not in kept:
                 discard(each.path)
         remove_leftovers(self.path / "checkpoints")
