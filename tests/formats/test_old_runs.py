@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -53,9 +54,17 @@ def old(tmp_path: Path) -> Path:
     return Path(shutil.copytree(RUNS / "format-1", tmp_path / "run"))
 
 
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """As it was trained."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
 def gone_on(old: Path) -> Training:
     """The old run, trained to step 46."""
-    torch.set_num_threads(1)
     plan = resumed_plan(old, [str(RUNS / "text.txt")], {"steps": 46})
     objective = plan.data.objective(plan.run.model, batch=plan.settings.batch, seed=plan.settings.seed)
     training = Training(plan.run, plan.settings, objective, torch.device("cpu"))
@@ -85,7 +94,6 @@ def test_it_writes_what_it_wrote() -> None:
 
 
 def test_it_goes_on_as_the_code_that_made_it(old: Path) -> None:
-    threads = torch.get_num_threads()
     training = gone_on(old)
     lines = last_lines(old)
     assert [line["loss"] for line in lines] == pytest.approx(LOSSES, abs=1e-4)
@@ -93,7 +101,6 @@ def test_it_goes_on_as_the_code_that_made_it(old: Path) -> None:
     assert [line["lr"] for line in lines] == pytest.approx(RATES, rel=1e-9)
     recorded = recorded_environment(training.run)
     saved = training.run.latest().path
-    torch.set_num_threads(threads)
     if (recorded["torch"], recorded["machine"]) == MADE_WITH:
         assert digest(read_tensors(saved / "model.safetensors")) == NEXT_WEIGHTS
         assert digest(read_tensors(saved / "training.safetensors")) == NEXT_STATE

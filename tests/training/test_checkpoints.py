@@ -24,6 +24,19 @@ from tests.training.toy import SETTINGS, TINY, finish, new_run, training
 NAN = float("nan")
 
 
+@pytest.mark.parametrize(
+    ("keep", "left"),
+    [(1, [3, 14]), (2, [3, 12, 14]), (3, [3, 9, 12, 14]), (9, [3, 6, 9, 12, 14]), (0, [3, 14]), (-1, [3, 14])],
+)
+def test_so_many_of_the_latest_are_kept_beside_the_best(tmp_path: Path, keep: int, left: list[int]) -> None:
+    run = new_run(tmp_path / "run")
+    for step, loss in ((3, 1.0), (6, 3.0), (9, None), (12, 2.0), (14, None)):
+        with new_folder(run.new_checkpoint(step)) as folder:
+            write_json(folder / "state.json", {"step": step, "val_loss": loss})
+    run.prune(keep)
+    assert steps_kept(run) == left
+
+
 def scripted(monkeypatch: pytest.MonkeyPatch, *losses: float) -> None:
     """Evaluations that find these losses, one after the other."""
     each = iter(losses)
@@ -37,13 +50,13 @@ def steps_kept(run: Run) -> list[int]:
 @pytest.mark.parametrize(
     ("losses", "best", "kept"),
     [
-        ((5.0, 4.0, 3.0, 2.0), 14, [14]),
-        ((5.0, 2.0, 3.0, 4.0), 8, [8, 14]),
-        ((2.0, 3.0, 4.0, 5.0), 4, [4, 14]),
-        ((5.0, 2.0, 2.0, 4.0), 8, [8, 14]),
+        ((5.0, 4.0, 3.0, 2.0), 14, [12, 14]),
+        ((5.0, 2.0, 3.0, 4.0), 8, [8, 12, 14]),
+        ((2.0, 3.0, 4.0, 5.0), 4, [4, 12, 14]),
+        ((5.0, 2.0, 2.0, 4.0), 8, [8, 12, 14]),
     ],
 )
-def test_the_latest_and_the_best_are_kept_and_the_best_is_used(
+def test_the_latest_two_and_the_best_are_kept_and_the_best_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, losses: tuple[float, ...], best: int, kept: list[int]
 ) -> None:
     scripted(monkeypatch, *losses)
@@ -74,7 +87,7 @@ def test_the_best_is_remembered_over_a_stop(tmp_path: Path, monkeypatch: pytest.
     """A later loss that is worse than one before the stop does not take its place."""
     scripted(monkeypatch, 2.0, 3.0, 4.0, 5.0)
     finish(tmp_path / "run", 10)
-    assert steps_kept(read_run(tmp_path / "run")) == [4, 14]
+    assert steps_kept(read_run(tmp_path / "run")) == [4, 12, 14]
 
 
 def test_the_stored_weights_are_those_of_the_training(tmp_path: Path) -> None:
@@ -113,8 +126,8 @@ def test_a_stop_inside_a_checkpoint_leaves_the_last_good_one(
     with pytest.raises(KeyboardInterrupt):
         for _ in stopped.events():
             pass
-    assert steps_kept(stopped.run) == before == [4]
-    assert [path.name for path in (tmp_path / "run/checkpoints").iterdir()] == ["000004"]
+    assert steps_kept(stopped.run) == before == [3, 4]
+    assert sorted(path.name for path in (tmp_path / "run/checkpoints").iterdir()) == ["000003", "000004"]
     monkeypatch.undo()
     assert load(tmp_path / "run").source.name == "000004"
     assert finish(tmp_path / "run").step == SETTINGS.steps
@@ -125,7 +138,7 @@ def test_what_a_killed_process_left_unfinished_is_not_taken_for_a_checkpoint(tmp
     leftover = tmp_path / "run/checkpoints/.partial-99-000010"
     leftover.mkdir()
     (leftover / "model.safetensors").write_bytes(b"half")
-    assert steps_kept(run) == [4]
+    assert steps_kept(run) == [3, 4]
     assert load(tmp_path / "run").source.name == "000004"
     create_run(run.path, run.model, run.tokenizer, run.details)
     assert not leftover.exists()
@@ -145,7 +158,7 @@ def test_a_kill_at_any_system_call_leaves_a_checkpoint(tmp_path: Path, monkeypat
     monkeypatch.setattr(atomic.Path, "rename", die)
     with pytest.raises(KilledError):
         finish(tmp_path / "run")
-    assert steps_kept(run) == [4]
+    assert steps_kept(run) == [3, 4]
 
 
 def half_deleted(folder: Path, ignore_errors: bool = False) -> None:
@@ -173,7 +186,7 @@ def test_deleting_before_writing_would_be_found(tmp_path: Path, monkeypatch: pyt
     """The planted fault: prune first, write after."""
     run = saved(tmp_path / "run").run
 
-    def backwards(run: Run, *_: object, step: int, val_loss: float | None) -> None:
+    def backwards(run: Run, *_: object, step: int, val_loss: float | None, keep: int = 2) -> None:
         for each in run.checkpoints():
             (each.path / "state.json").unlink()
         raise KeyboardInterrupt
@@ -199,7 +212,7 @@ def test_a_disk_that_refuses_is_one_line_and_harms_nothing(
         finish(tmp_path / "run")
     assert "\n" not in str(error.value)
     monkeypatch.undo()
-    assert steps_kept(stopped.run) == [4]
+    assert steps_kept(stopped.run) == [3, 4]
 
 
 def test_safetensors_own_refusal_is_one_line_too(tmp_path: Path) -> None:
