@@ -33,6 +33,8 @@ WIDTH, HEIGHT, LOWER = 7.2, 4.0, 2.6
 LEFT, ABOVE, BELOW, BETWEEN = 0.75, 0.45, 0.65, 0.7
 COLUMN = 0.068
 """Width of a column of text in the legend, in inches."""
+ENTRY = 0.195
+"""Height of a line of the legend, in inches."""
 LONGEST_NAME = 40
 NOTHING = np.zeros(0)
 
@@ -132,9 +134,14 @@ def _figure(plot: Plot, names: Sequence[str], words: Words) -> Figure:
     from matplotlib.figure import Figure  # noqa: PLC0415 - figures of its own, not pyplot's: no window, no state
 
     panels = plot.panels(words, names)
-    legends = [_legend(plot, panel, names, words, first=place == 0) for place, panel in enumerate(panels)]
+    legends: list[list[Entry]] = []
+    for panel in panels:
+        # What a legend above has said is not said again.
+        said = {entry.label for legend in legends for entry in legend}
+        entries = _legend(plot, panel, names, words, first=not legends)
+        legends.append([entry for entry in entries if entry.label not in said])
     longest = max(columns_of(entry.label) for legend in legends for entry in legend)
-    height = HEIGHT if len(panels) == 1 else LOWER
+    height = max(HEIGHT if len(panels) == 1 else LOWER, ENTRY * max(map(len, legends)))
     width, whole = LEFT + WIDTH + 0.75 + COLUMN * longest, ABOVE + BELOW + (height + BETWEEN) * len(panels) - BETWEEN
     figure = Figure(figsize=(width, whole))
     figure.subplots_adjust(LEFT / width, BELOW / whole, (LEFT + WIDTH) / width, 1 - ABOVE / whole, 0, BETWEEN / height)

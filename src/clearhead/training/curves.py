@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,10 @@ AXES = ("step", "tokens", "seconds")
 """What a curve can be laid over: updates, tokens learnt from, seconds that the updates took."""
 
 Row = NDArray[np.float64]
+
+MOST_STEPS = 2**53
+"""Steps below it are whole numbers as floats, too."""
+LARGEST = sys.float_info.max
 
 
 @dataclass(frozen=True)
@@ -159,8 +164,8 @@ def _parsed(texts: Sequence[bytes]) -> Iterator[dict[str, Any] | None]:
             line = json.loads(text)
         except (ValueError, RecursionError):
             line = None
-        sound = isinstance(line, dict) and isinstance(line.get("step"), int) and _is_number(line["step"])
-        yield line if sound else None
+        step = line.get("step") if isinstance(line, dict) else None
+        yield line if isinstance(step, int) and _is_number(step) and 0 <= step < MOST_STEPS else None
 
 
 def _is_number(value: object) -> bool:
@@ -169,7 +174,7 @@ def _is_number(value: object) -> bool:
 
 def _number(value: Any) -> float:
     """NaN for what is no finite number; JSON can hold integers that no float can."""
-    if not _is_number(value) or abs(value) > np.finfo(np.float64).max:
+    if not _is_number(value) or not -LARGEST <= value <= LARGEST:
         return math.nan
     return float(value)
 

@@ -39,7 +39,7 @@ class TensorBoard:
         """
         with clear_failure(self._folder):
             self._writer = self._make(str(self._folder), purge_step=step + 1)
-        rows = "".join(f"| {name} | {value} |\n" for name, value in settings.items())
+        rows = "".join(f"| {_cell(name)} | {_cell(value)} |\n" for name, value in settings.items())
         self._writer.add_text("settings", f"| | |\n|---|---|\n{rows}", step)
 
     def log(self, step: int, values: Mapping[str, float], texts: Mapping[str, str]) -> None:
@@ -55,3 +55,8 @@ class TensorBoard:
         """Write what is left and close the file."""
         if self._writer is not None:
             self._writer.close()
+
+
+def _cell(value: object) -> str:
+    """A cell of a Markdown table: one line, in which a bar is no border."""
+    return " ".join(str(value).split()).replace("|", "\\|")
