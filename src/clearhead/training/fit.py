@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from clearhead.messages import UserError, say
 from clearhead.training.nonfinite import explain, random_state
-from clearhead.training.parts import parts_of
+from clearhead.training.parts import cut
 from clearhead.training.stepper import Stepper
 
 Sample = TypeVar("Sample", bound="Movable")
@@ -96,7 +96,7 @@ def fit(
     for step in range(first, steps):
         began = time.perf_counter()
         batch = batches(step).to(device)
-        parts = [batch] if micro_batch is None else parts_of(batch, micro_batch)
+        parts = [batch] if micro_batch is None else cut(batch, micro_batch)
         if not model.training:
             model.train()
         restore = random_state(device)

@@ -11,7 +11,7 @@ from clearhead.messages import UserError, say
 Sample = TypeVar("Sample")
 
 
-def parts_of(batch: Sample, rows: int) -> list[Sample]:
+def cut(batch: Sample, rows: int) -> list[Sample]:
     """The batch cut along its first axis: parts of `rows` rows, the last perhaps of fewer; itself if it has no more.
 
     Parts are views. They keep the padding of the whole batch, so that a part computes what its rows would have computed.
