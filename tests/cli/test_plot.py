@@ -282,15 +282,8 @@ def test_force_writes_over_and_a_missing_matplotlib_is_one_line(
 
 
 def test_ticks_are_short() -> None:
-    assert [number(each) for each in (0.0003, 2.5, 10, 1200, 45_000, 1_500_000, 2e9)] == [
-        "0.0003",
-        "2.5",
-        "10",
-        "1,200",
-        "45k",
-        "1.5M",
-        "2G",
-    ]
+    ticks = [number(each) for each in (0.0003, 2.5, 10, 1200, 45_000, 1_500_000, 2e9)]
+    assert ticks == ["0.0003", "2.5", "10", "1,200", "45k", "1.5M", "2G"]
 
 
 def test_a_page_of_many_runs_keeps_them_apart(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,9 @@ import torch
 
 from clearhead.training.dashboard import REFUSALS, Dashboard, Dashboards, values_of
 from clearhead.training.fit import Update
+from clearhead.training.metrics import MetricsFile
 from clearhead.training.run import Evaluated, Saved
-from tests.training.toy import training
+from tests.training.toy import new_run, training
 
 
 class Notebook:
@@ -53,8 +55,8 @@ def fed(*dashboards: Dashboard) -> list[str]:
 
 ALL = [
     ("start", {"lr": 0.25}, 3),
-    ("log", 4, {"loss": 2.5, "lr": 0.25, "grad_norm": 1.5, "tokens_per_second": 60.0}, {}),
-    ("log", 5, {"loss": 2.5, "lr": 0.25, "grad_norm": 1.5, "tokens_per_second": 60.0}, {}),
+    ("log", 4, {"loss": 2.5, "lr": 0.25, "grad_norm": 1.5, "tokens": 30, "tokens_per_second": 60.0}, {}),
+    ("log", 5, {"loss": 2.5, "lr": 0.25, "grad_norm": 1.5, "tokens": 30, "tokens_per_second": 60.0}, {}),
     ("log", 5, {"val_loss": 3.5, "exact_match": 0.5}, {}),
     ("log", 5, {}, {"sample": "小猫"}),
     ("finish",),
@@ -84,6 +86,28 @@ def test_a_mistake_in_its_code_is_not_hidden() -> None:
     assert not issubclass(TypeError, REFUSALS)
     with pytest.raises(TypeError, match="mistake"):
         fed(Notebook("log", TypeError("mistake")))
+
+
+def test_shares_and_memory_stand_beside_an_update() -> None:
+    watching = Notebook()
+    held = iter([None, 7])
+    with Dashboards([watching], {}, 0, print, share=lambda each: each.loss / 10, memory=lambda: next(held)) as told:
+        for event in (update(1), update(2), Evaluated(2, 3.5)):
+            told.take(event)
+    _, first, second, evaluated, _ = (call[-2] if call[0] == "log" else {} for call in watching.calls)
+    assert first == values_of(update(1)) | {"ceiling_share": 0.25}
+    assert second == values_of(update(2)) | {"ceiling_share": 0.25, "memory": 7}
+    assert evaluated == {"val_loss": 3.5}
+
+
+def test_the_names_are_those_of_the_metrics(tmp_path: Path) -> None:
+    run = new_run(tmp_path)
+    with MetricsFile(run, 0) as metrics:
+        metrics.take(update(1))
+        metrics.take(Evaluated(1, 3.5, {"exact_match": 0.5}))
+    written = json.loads(run.metrics.read_text(encoding="utf-8"))
+    shown = values_of(update(1)) | values_of(Evaluated(1, 3.5, {"exact_match": 0.5}))
+    assert written == {"step": 1} | shown
 
 
 def test_it_is_finished_when_the_training_is_stopped() -> None:

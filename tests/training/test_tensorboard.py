@@ -62,6 +62,7 @@ def test_every_number_and_text_reaches_the_writer(tmp_path: Path) -> None:
         ("loss", 2.5, 4),
         ("lr", 0.25, 4),
         ("grad_norm", 1.5, 4),
+        ("tokens", 30, 4),
         ("tokens_per_second", 60.0, 4),
         ("val_loss", 3.5, 4),
         ("sample", "    小猫\n    # no heading\n", 4),

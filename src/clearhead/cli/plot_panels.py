@@ -16,7 +16,7 @@ Row = NDArray[np.float64]
 Kind = Literal["thin", "strong", "points", "best"]
 
 LOSSES = ("loss", "val_loss")
-EXACT = ("lr",)
+EXACT = ("lr", "tokens", "memory")
 """Columns without noise, which a mean would only blur."""
 FAR = 0.25
 """A level further from the curves than this part of their height would press them flat: it is named, not drawn."""

@@ -19,6 +19,8 @@ class Words(NamedTuple):
     lr: str
     grad_norm: str
     tokens_per_second: str
+    ceiling_share: str
+    memory: str
     every_update: str
     mean: str
     validation: str
@@ -39,6 +41,8 @@ class Words(NamedTuple):
             "lr": self.lr,
             "grad_norm": self.grad_norm,
             "tokens_per_second": self.tokens_per_second,
+            "ceiling_share": self.ceiling_share,
+            "memory": self.memory,
         }
         return titles.get(column, column)
 
@@ -85,6 +89,8 @@ def words() -> Words:
         lr=say("plot.word_lr"),
         grad_norm=say("plot.word_grad_norm"),
         tokens_per_second=say("plot.word_tokens_per_second"),
+        ceiling_share=say("plot.word_ceiling_share"),
+        memory=say("plot.word_memory"),
         every_update=say("plot.word_every_update"),
         mean=say("plot.word_mean", window="{window}"),
         validation=say("plot.word_validation"),

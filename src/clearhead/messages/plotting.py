@@ -83,6 +83,8 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "plot.word_lr": ("learning rate", "学习率"),
     "plot.word_grad_norm": ("gradient norm before clipping", "裁剪前的梯度范数"),
     "plot.word_tokens_per_second": ("tokens per second", "每秒 token 数"),
+    "plot.word_ceiling_share": ("share of the machine's best speed", "占本机最高速度的比例"),
+    "plot.word_memory": ("memory, at most (bytes)", "内存峰值（字节）"),
     "plot.word_every_update": ("every update", "每次更新"),
     "plot.word_mean": ("mean of {window} updates", "{window} 次更新的均值"),
     "plot.word_validation": ("validation", "验证"),

@@ -83,17 +83,31 @@ class Dashboards:
         settings: how the training goes, by name.
         step: how many updates the weights have had.
         tell: where a dashboard's refusal goes, one line.
+        share: from an update to its part of what the machine can do at best, as in `MetricsFile`; left out if None.
+        memory: tells how many bytes were held at most so far; left out if None, or where it tells None.
     """
 
     def __init__(
-        self, dashboards: Sequence[Dashboard], settings: Mapping[str, Any], step: int, tell: Callable[[str], None]
+        self,
+        dashboards: Sequence[Dashboard],
+        settings: Mapping[str, Any],
+        step: int,
+        tell: Callable[[str], None],
+        *,
+        share: Callable[[Update], float] | None = None,
+        memory: Callable[[], int | None] | None = None,
     ) -> None:
         self._left = list(dashboards)
         self._settings, self._step, self._tell = dict(settings), step, tell
+        self._share, self._memory = share, memory
 
     def take(self, event: Event) -> None:
         """Show one event; a checkpoint has no numbers."""
         values = values_of(event)
+        if isinstance(event, Update) and self._share is not None:
+            values["ceiling_share"] = self._share(event)
+        if isinstance(event, Update) and self._memory is not None and (held := self._memory()) is not None:
+            values["memory"] = held
         if values:
             self._each(lambda dashboard: dashboard.log(event.step, values, {}))
 
@@ -123,6 +137,11 @@ class Dashboards:
 def values_of(event: Event) -> dict[str, float]:
     """The numbers of an event under the names that they have in metrics.jsonl; none for a checkpoint."""
     if isinstance(event, Update):
-        speed = event.terms / event.seconds
-        return {"loss": event.loss, "lr": event.lr, "grad_norm": event.grad_norm, "tokens_per_second": speed}
+        return {
+            "loss": event.loss,
+            "lr": event.lr,
+            "grad_norm": event.grad_norm,
+            "tokens": event.terms,
+            "tokens_per_second": event.terms / event.seconds,
+        }
     return {"val_loss": event.val_loss, **event.measures} if isinstance(event, Evaluated) else {}
