@@ -73,7 +73,7 @@ def test_right_answers_are_counted(clearhead: Clearhead, tmp_path: Path) -> None
     path = tmp_path / "easy.tsv"
     path.write_text("\n".join(f"is {n} a number?\tyes" for n in range(40)), encoding="utf-8")
     said = clearhead("train", path, *KIND, "--out", tmp_path / "run", *SIZES, "--steps", 40, "--lr", "1e-2")
-    assert "4 of 4 are answered wholly right" in said.out
+    assert any("answered wholly right" in line and "4 of 4" in line for line in said.out.splitlines())
     assert "100.00% of the answers wholly right" in said.err
     assert clearhead("generate", tmp_path / "run", "-p", "is 99 a number?").out == "yes\n"
 
@@ -87,7 +87,7 @@ def test_the_checkpoint_that_answers_is_named_if_it_is_not_the_last(clearhead: C
     best = read_run(tmp_path / "run").best()
     assert best.step < 120
     assert f"{best.val_loss:.3f}" in said.out
-    assert f"{best.step}" in said.out.splitlines()[0]
+    assert f"step {best.step})" in said.out
     answer = json.loads(clearhead("generate", tmp_path / "run", "-p", "7a1", "--json").out)
     assert answer["model"] == str(best.path)
 

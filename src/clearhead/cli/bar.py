@@ -12,11 +12,11 @@ from tqdm import tqdm
 
 from clearhead.messages import language, say
 
-LAYOUT = "{desc} {bar} {n_fmt}/{total_fmt} [{elapsed}<{remaining}] {postfix}"
+LAYOUT = "{desc} {bar} {n_fmt}/{total_fmt} [{elapsed}<{remaining}]{postfix}"
 """What matters most stands to the left: a narrow terminal cuts the line to the right."""
 BAR = "{bar:20}"
 """The bar where there is room; where there is not, what is left."""
-ROOM = 100
+ROOM = 120
 """Columns from which on there is."""
 
 OFTEN = 0.2
