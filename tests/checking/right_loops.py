@@ -36,6 +36,17 @@ class RowByRow(Sound):
                 self.back(self.loss(Batch(*row)) / real)
 
 
+class Shuffles(Sound):
+    """Reads rows in an order of its own, the same at each start."""
+
+    def __call__(self, task: LoopTask) -> None:
+        inputs, targets = (torch.cat(parts) for parts in zip(*task.batches, strict=True))
+        order = torch.randperm(len(inputs), generator=torch.Generator().manual_seed(9)).split(
+            len(task.batches[0].inputs)
+        )
+        super().__call__(replace(task, batches=[Batch(inputs[places], targets[places]) for places in order]))
+
+
 class DividesGradients(Sound):
     """Sums first, divides the gradients once at the end."""
 
@@ -200,6 +211,11 @@ class Plain(Sound):
 
     def evaluate(self) -> None:
         """Never."""
+
+
+class ConstantRate(Sound):
+    def rate(self, update: int) -> float:
+        return 1e-3
 
 
 class SavesNothing(Sound):

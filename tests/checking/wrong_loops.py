@@ -151,7 +151,8 @@ class StepEachPart(Sound):
         for number, batch in enumerate(batches):
             super().backward([batch])
             if number < len(batches) - 1:
-                self.optimizer.step()
+                self.clip()
+                self.step()
                 self.optimizer.zero_grad()
 
 
@@ -166,6 +167,8 @@ class ClearsTooEarly(Sound):
     """Between backward and step."""
 
     def clip(self) -> None:
+        if self.task.scale:
+            raise NotImplementedError("PyTorch's scaler refuses this itself")
         self.optimizer.zero_grad()
 
 

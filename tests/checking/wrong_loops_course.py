@@ -75,6 +75,18 @@ class FreezesParameter(Sound):
         self.model.get_submodule("hidden").bias.requires_grad_(False)
 
 
+class HoldsTwice(Sound):
+    """The head has an optimiser of its own, and is in the one of all."""
+
+    def make_optimizer(self) -> torch.optim.Optimizer:
+        self.second = torch.optim.SGD([self.model.get_parameter("head.weight")], lr=1e-3)
+        return super().make_optimizer()
+
+    def step(self) -> None:
+        super().step()
+        self.second.step()
+
+
 class EvalLeftOn(Sound):
     def evaluate(self) -> None:
         super().evaluate()

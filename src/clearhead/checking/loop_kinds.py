@@ -55,6 +55,8 @@ class Loop(Protocol):
     A script in the style of nanoGPT is wrapped by putting the task's values where its own constants stand:
 
         def loop(task):
+            if task.save_every or task.evaluate_every or task.scale:
+                raise NotImplementedError("this wrapper neither saves nor evaluates nor scales")
             optimizer = configure_optimizers(task.model, task.weight_decay)   # its own
             for step in range(task.updates):
                 for group in optimizer.param_groups:
@@ -68,10 +70,8 @@ class Loop(Protocol):
                     torch.nn.utils.clip_grad_norm_(task.model.parameters(), task.clip)
                 optimizer.step()
                 optimizer.zero_grad(set_to_none=True)
-            if task.save_every or task.evaluate_every or task.scale:
-                raise NotImplementedError("this wrapper neither saves nor evaluates nor scales")
 
-    A loop in the style of Hugging Face's Trainer wants a model that gives the loss, a data set of dictionaries and
+    A loop in the style of Hugging Face's Trainer, sketched, wants a model that gives the loss, a data set of dictionaries and
     arguments; a module around the task's model gives the first, and what is checked is still the model inside:
 
         class WithLoss(nn.Module):

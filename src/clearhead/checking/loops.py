@@ -14,6 +14,7 @@ from clearhead.messages import say
 CONSEQUENCES: dict[tuple[Question, str], tuple[str, ...]] = {
     ("clipping", "train.clip"): ("train.accumulation", "parameter.unused"),
     ("scaling", "train.clip"): ("train.accumulation", "parameter.unused", "train.clip-per-microbatch", "train.clip"),
+    ("schedule", "train.schedule"): ("train.accumulation",),
     ("resume", "resume.mismatch"): ("train.gradients-kept",),
 }
 """Answers without a cause -> faults that bring them about, and are found by another question."""
