@@ -90,6 +90,7 @@ def test_a_planted_fault_is_named_and_nothing_else(loop: Loop, ids: set[str]) ->
         (wrong.StepEachPart(), "schedule", "train.accumulation"),
         (wrong.ClipsParts(), "scaling", "train.clip-per-microbatch"),
         (wrong.ClipsEachParameter(), "scaling", "train.clip"),
+        (course.ForgetsParameter(), "scaling", "parameter.unused"),
     ],
 )
 def test_a_consequence_is_not_named_beside_its_cause(loop: Loop, question: Question, cause: str) -> None:
