@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple
 
+from clearhead.messages import say
 from clearhead.models.choices import Rotary
 from clearhead.models.config import DecoderConfig
 from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
+from clearhead.models.cost import flops_per_token
 
 CORPUS_SECONDS = 66.0
 """How long the demo's training aims to take; with evaluations and samples it stays under 90."""
@@ -18,6 +21,8 @@ TEXT_SECONDS = 225.0
 MOST_EPOCHS = 30
 """A small text is not read more often than this; it would be learnt by heart."""
 FEWEST_STEPS = 200
+LEAST_STEPS = 20
+"""Where the time is given, it is kept, however little is learnt in it."""
 
 
 @dataclass(frozen=True)
@@ -117,3 +122,102 @@ def pick_steps(
 def pick_lr(width: int) -> float:
     """The highest learning rate: 3e-3 up to width 128, beyond it falling with the width, 3e-3 · 128 / D."""
     return 3e-3 * min(1.0, 128 / width)
+
+
+def _rung(layers: int, heads: int) -> Size:
+    """Blocks of width 32 times their number: twelve times as many numbers as L·D², so as L³."""
+    return Size(layers=layers, heads=heads, width=32 * layers, context=128 if layers < 8 else 256, batch=8)
+
+
+RUNGS = (
+    *(_rung(layers, layers) for layers in (2, 3, 4, 5, 6)),
+    *(_rung(layers, layers // 2) for layers in (8, 10, 12, 16, 20, 24)),
+)
+"""The sizes that the dial chooses from, each about twice the one before; heads of 32 features, then of 64."""
+TOKENS_A_NUMBER = 8
+"""How many tokens each number of the blocks is to see; fewer, and a smaller model is better at equal time (docs/log.md)."""
+FOR_UPDATES = 0.85
+"""Of the time given; the rest is for measuring, evaluations, samples and checkpoints."""
+MEASURED = 3
+"""How many sizes are measured at most."""
+NEW_PASSES = 4
+"""So often a text can be read nearly as well as a new one (Muennighoff et al. 2023, arXiv:2305.16264); dropout from there on."""
+MOST_UPDATES = 20_000
+"""A machine that would do more gets larger batches."""
+
+
+class Sized(NamedTuple):
+    """What one dial chose."""
+
+    size: Size
+    steps: int
+    tokens_per_second: float
+    """As measured for this size."""
+    reason: str
+
+
+def sized(minutes: float, *, tokens: int, vocab: int, speed_of: Callable[[Size], float]) -> Sized:
+    """The model for so many minutes on this machine, and how many updates it gets.
+
+    It is the largest of `RUNGS` whose blocks see 8 tokens for each of their numbers in the time given,
+
+        min(0.85 · 60 · minutes · tokens/s, MOST_EPOCHS · tokens of the text) ≥ 8 · N,
+
+    and the smallest if none does. At most three sizes are measured: the second smallest, then twice the one that this holds
+    for, if sizes not measured compute as many FLOP/s as the nearest that was. A text that is read more than four times
+    gets dropout; where there would be more than 20,000 updates, batches are doubled.
+
+    Args:
+        minutes: of the whole training, evaluations included.
+        tokens: of the training text.
+        vocab: V.
+        speed_of: measures tokens per second of an update at this size.
+    """
+    seconds, speeds, place = FOR_UPDATES * 60 * minutes, dict[int, float](), 1
+    work = [sum(flops_per_token(replace(size.config(), vocab=vocab)).values()) for size in RUNGS]
+    for _ in range(MEASURED):
+        if place in speeds:
+            break
+        speeds[place] = speed_of(RUNGS[place])
+        place = _affordable(speeds, seconds, tokens, work)
+    if place not in speeds:
+        place = max((each for each in speeds if each <= place), default=min(speeds))
+    size, speed = RUNGS[place], speeds[place]
+    while min(seconds * speed, MOST_EPOCHS * tokens) / (size.batch * size.context) > MOST_UPDATES:
+        size = replace(size, batch=2 * size.batch)
+        speed = speed_of(size)
+    step = size.batch * size.context
+    steps = pick_steps(
+        tokens_per_second=speed, seconds=seconds, tokens_per_step=step, train_tokens=tokens, fewest=LEAST_STEPS
+    )
+    passes = steps * step / tokens
+    size = replace(size, dropout=0.2 if passes > NEW_PASSES else 0.0)
+    reason = say(
+        "sizing.dial",
+        minutes=f"{minutes:g}",
+        layers=size.layers,
+        width=size.width,
+        numbers=f"{_numbers(size):,}",
+        steps=f"{steps:,}",
+        each=f"{steps * step / _numbers(size):.0f}",
+        speed=f"{speed:,.0f}",
+        passes=f"{passes:.1f}",
+    )
+    return Sized(size, steps, speed, reason)
+
+
+def _affordable(speeds: Mapping[int, float], seconds: float, tokens: int, work: Sequence[int]) -> int:
+    """The largest rung whose blocks see enough tokens; the speeds of rungs not measured follow from their arithmetic."""
+
+    def seen(place: int) -> float:
+        nearest = min(speeds, key=lambda known: (abs(known - place), known))
+        return min(seconds * speeds[nearest] * work[nearest] / work[place], MOST_EPOCHS * tokens)
+
+    return max(
+        (place for place, size in enumerate(RUNGS) if seen(place) >= TOKENS_A_NUMBER * _numbers(size)), default=0
+    )
+
+
+def _numbers(size: Size) -> int:
+    """Trained numbers of the blocks' matrices, 12·L·D²."""
+    return 12 * size.layers * size.width**2
