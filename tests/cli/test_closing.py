@@ -49,7 +49,7 @@ def widths(lines: list[str]) -> set[int]:
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_a_frame_is_straight_in_both_languages(monkeypatch: pytest.MonkeyPatch, language: str, plain: bool) -> None:
     monkeypatch.setenv("CLEARHEAD_LANG", language)
-    rows = [(say("closing.row.uniform"), "4.127"), (say("closing.row.perplexity"), "18.1")]
+    rows = [(say("closing.level.uniform"), "4.127"), (say("closing.row.perplexity"), "18.1")]
     made = framed(say("closing.title"), [rows, [], rows[1:]], plain=plain)
     assert len(widths(made)) == 1
     assert len(made) == 3 + 3 + 3 - 1

@@ -42,7 +42,7 @@ def closing(plan: Plan, training: Training) -> list[str]:
     known = _known(plan, last.step)
     verdict = judged(lines, known)
     card = framed(
-        say("closing.title"),
+        _title(plan),
         [_ladder(plan, known, last), list(_measures(plan, verdict, last)), list(_work(plan, known, lines))],
         plain=plain_signs(sys.stdout),
     )
@@ -91,6 +91,13 @@ def _filled(left: str, right: str, width: int) -> str:
     return left + " " * (width - columns_of(left) - columns_of(right)) + right
 
 
+def _title(plan: Plan) -> str:
+    """The question, and of what the losses are means."""
+    if not isinstance(plan.data, TextData):
+        return say("closing.title_answers")
+    return say("closing.title_hidden" if isinstance(plan.data.task, HiddenTokens) else "closing.title")
+
+
 def _lines(plan: Plan, last: Evaluated) -> list[dict[str, Any]]:
     """The lines of metrics; if somebody deleted them, what is known without."""
     lines = lines_of(plan.run.metrics)
@@ -123,7 +130,7 @@ def _ladder(plan: Plan, known: Known, last: Evaluated) -> list[Row]:
     steps: Mapping[str, float] = {"uniform": known.uniform, **known.levels}
     if known.entropy is not None:
         steps = {**steps, "entropy": known.entropy}
-    rows = [(value, "  " + say(f"closing.row.{name}")) for name, value in steps.items()]
+    rows = [(value, "  " + say(f"closing.level.{name}")) for name, value in steps.items()]
     rows.append((loss, "> " + say("closing.row.model", step=step)))
     return [(label, f"{value:.3f}") for value, label in sorted(rows, key=lambda row: -row[0])]
 

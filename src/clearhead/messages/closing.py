@@ -2,10 +2,18 @@
 
 MESSAGES: dict[str, tuple[str, str]] = {
     "closing.title": ("Is my loss normal? (nats per token)", "我的损失正常吗？（奈特/token）"),
-    "closing.row.uniform": ("guessing, every token alike (ln V)", "瞎猜，每个 token 一样（ln V）"),
-    "closing.row.unigram": ("a table of single tokens (unigram)", "单个 token 的统计表（一元）"),
-    "closing.row.bigram": ("a table of token pairs (bigram)", "相邻 token 对的统计表（二元）"),
-    "closing.row.entropy": ("the entropy of this text: nothing is below", "此文本的熵：无法更低"),
+    "closing.title_hidden": (
+        "Is my loss normal? (nats per hidden token)",
+        "我的损失正常吗？（奈特/遮住的 token）",
+    ),
+    "closing.title_answers": (
+        "Is my loss normal? (nats per token of the answers)",
+        "我的损失正常吗？（奈特/回答的 token）",
+    ),
+    "closing.level.uniform": ("guessing, every token alike (ln V)", "瞎猜，每个 token 一样（ln V）"),
+    "closing.level.unigram": ("a table of single tokens (unigram)", "单个 token 的统计表（一元）"),
+    "closing.level.bigram": ("a table of token pairs (bigram)", "相邻 token 对的统计表（二元）"),
+    "closing.level.entropy": ("the entropy of this text: nothing is below", "此文本的熵：无法更低"),
     "closing.row.model": ("this model (validation loss, step {step})", "本模型（验证损失，第 {step} 步）"),
     "closing.row.last": ("validation loss at the end, step {step}", "结束时的验证损失，第 {step} 步"),
     "closing.row.train": ("training loss at the end", "结束时的训练损失"),
