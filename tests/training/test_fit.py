@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 
 import pytest
 import torch
 from torch import Tensor, nn
 
+from clearhead.training import fit as fitting
 from clearhead.training.fit import Update, evaluate, evaluating, fit
 from tests.oracles.compare import assert_within
 from tests.training.toy import CPU, LINE, Points, line, points, squared
@@ -159,6 +161,47 @@ def test_the_modes_come_back_after_a_failure_too() -> None:
     with pytest.raises(RuntimeError, match="stop"), evaluating(model):
         raise RuntimeError("stop")
     assert [part.training for part in model.modules()] == [True, True, False]
+
+
+def test_the_modes_come_back_when_an_evaluation_is_stopped_in_the_middle() -> None:
+    """By Ctrl-C between two batches; and where a generator that evaluates is left, when it is closed."""
+    model = nn.Sequential(nn.Linear(5, 3), nn.Dropout(0.5).eval()).double()
+
+    def interrupted() -> Iterator[Points]:
+        yield points(0)
+        raise KeyboardInterrupt
+
+    def scores() -> Iterator[float]:
+        with evaluating(model):
+            while True:
+                yield squared(model, points(0))[0].item()
+
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(model, interrupted(), squared)
+    assert [part.training for part in model.modules()] == [True, True, False]
+    assert torch.is_grad_enabled()
+    left = scores()
+    assert next(left) == next(left)
+    assert [part.training for part in model.modules()] == [False, False, False]
+    left.close()
+    assert [part.training for part in model.modules()] == [True, True, False]
+    assert torch.is_grad_enabled()
+
+
+def test_modes_that_stay_after_a_stop_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted fault: they are put back at the end alone."""
+
+    @contextmanager
+    def at_the_end_alone(model: nn.Module) -> Iterator[None]:
+        model.eval()
+        with torch.no_grad():
+            yield
+        model.train()
+
+    monkeypatch.setitem(globals(), "evaluating", at_the_end_alone)
+    monkeypatch.setattr(fitting, "evaluating", at_the_end_alone)
+    with pytest.raises(AssertionError):
+        test_the_modes_come_back_when_an_evaluation_is_stopped_in_the_middle()
 
 
 def test_evaluation_is_the_sum_of_sums_over_the_sum_of_counts() -> None:
