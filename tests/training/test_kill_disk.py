@@ -21,7 +21,8 @@ from clearhead.training.run import Evaluated, Saved, Training
 TEXT = "".join(f"On day {n} the cat saw {n % 7} birds.\n" for n in range(60))
 SIZES = ("--model.layers=1", "--model.heads=2", "--model.width=32", "--model.context=12")
 RHYTHM = ("--batch", "2", "--checkpoint-every", "2", "--eval-every", "3")
-MIB = 2**20
+# An evaluation reads token files before the next checkpoint is written.
+DELETED = {"run": ("tokens", "cannot be read"), "run/checkpoints": ("cannot be written", "there is no folder")}
 
 
 @pytest.fixture
@@ -135,23 +136,14 @@ def after_update(monkeypatch: pytest.MonkeyPatch, step: int, act: Callable[[], N
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows deletes no file that is open")
-@pytest.mark.parametrize(
-    ("gone", "said"),
-    [("run", ["tokens", "cannot be read"]), ("run/checkpoints", ["cannot be written", "there is no folder"])],
-    ids=["all of it", "the checkpoints"],
-)
+@pytest.mark.parametrize("gone", DELETED)
 def test_a_folder_that_is_deleted_while_the_training_runs(
-    text: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    gone: str,
-    said: list[str],
+    text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, gone: str
 ) -> None:
     """It does not come back with a checkpoint alone in it, which nothing could use."""
     after_update(monkeypatch, 3, lambda: shutil.rmtree(tmp_path / gone))
     assert called("train", text, "--out", tmp_path / "run", "--steps", 9, *RHYTHM, *SIZES) == 2
-    one_line(capsys, *said)
+    one_line(capsys, *DELETED[gone])
     assert not (tmp_path / gone).exists()
 
 
