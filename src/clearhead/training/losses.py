@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Generic, Protocol, TypeVar
 
 import torch
@@ -42,12 +42,14 @@ class TokenLoss(Generic[Asked]):
     Args:
         read: how a model is run on a batch.
         smoothing: ε of label smoothing, as in `ops.cross_entropy`; for training alone, an evaluation has none.
-        at_once: how many positions have logits at a time, `logits.summed_in_chunks`; all if None.
+        at_once: how many positions have logits at a time; all if None.
+        chunks: `logits.summed_in_chunks`, perhaps hidden from the compiler.
     """
 
     read: Callable[[Run, Asked], Tensor]
     smoothing: float = 0.0
     at_once: int | None = None
+    chunks: Callable[..., tuple[Tensor, Tensor]] = field(default=summed_in_chunks, compare=False)
 
     def __call__(self, model: nn.Module, batch: Asked) -> tuple[Tensor, Tensor]:
         """The sum and the count of a batch.
@@ -59,7 +61,7 @@ class TokenLoss(Generic[Asked]):
             return summed(self.read(model, batch), batch.targets, self.smoothing)
         parts = parts_of(model)
         features = self.read(parts.features, batch)
-        return summed_in_chunks(features, batch.targets, parts, at_once=self.at_once, smoothing=self.smoothing)
+        return self.chunks(features, batch.targets, parts, at_once=self.at_once, smoothing=self.smoothing)
 
 
 def training_loss(loss: Loss[Sample], *, label_smoothing: float = 0.0, at_once: int | None = None) -> Loss[Sample]:
@@ -83,7 +85,11 @@ def training_loss(loss: Loss[Sample], *, label_smoothing: float = 0.0, at_once: 
         return loss
     if not isinstance(loss, TokenLoss):
         raise UserError(say("optimising.not_tokens"))
-    return replace(loss, smoothing=label_smoothing, at_once=at_once)
+    made = replace(loss, smoothing=label_smoothing, at_once=at_once)
+    # The compiler cannot take gradients that are made in a forward; here it ends one piece and begins the next.
+    if at_once is None:
+        return made
+    return replace(made, chunks=torch.compiler.disable(summed_in_chunks))  # type: ignore[no-untyped-call]
 
 
 def _after(run: Run, batch: Batch | PackedBatch) -> Tensor:
