@@ -15,8 +15,9 @@ from clearhead.models.config import DecoderConfig, ModelConfig
 from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
 from clearhead.text import MarkedTokenizer
 from clearhead.training import sizing
+from clearhead.training.asked import Asked, Material
 from clearhead.training.data_choice import NOTHING_SAID, DataChoice
-from clearhead.training.material import Asked, Material, new_material
+from clearhead.training.material import new_material
 from clearhead.training.pair_data import PairData
 from clearhead.training.pairs import PairBatch
 from clearhead.training.plan import new_plan

@@ -13,9 +13,9 @@ from clearhead.models.decoder import Decoder
 from clearhead.models.encoder import Encoder
 from clearhead.models.encoder_decoder import EncoderDecoder
 from clearhead.ops.loss import IGNORED
+from clearhead.training.asked import Data
 from clearhead.training.conversation_data import ConversationData
 from clearhead.training.fit import evaluating
-from clearhead.training.material import Data
 from clearhead.training.pair_data import PairData
 from clearhead.training.plan import Plan
 from clearhead.training.run import Training

@@ -20,12 +20,13 @@ from clearhead.cli.options import INTERRUPTED, add_device, instantiate, own_name
 from clearhead.messages import UserError, say
 from clearhead.models.config import DecoderConfig, ModelConfig
 from clearhead.models.low_rank import LowRank
+from clearhead.models.presets import preset
 
 if TYPE_CHECKING:
     import torch
 
-    from clearhead.training.plan import Given, Plan
-    from clearhead.training.run import Training
+    from clearhead.training.choosing import Given
+    from clearhead.training.plan import Plan
 
 SETTINGS = (
     ("--steps", int, "updates; as many as fit the time if not given"),
@@ -43,6 +44,18 @@ SETTINGS = (
         "updates between evaluations of the validation data (default a fifth of the steps, at least 100)",
     ),
     ("--checkpoint-every", int, "updates between checkpoints (default as --eval-every)"),
+    ("--keep", int, "how many of the latest checkpoints stay, beside the best (default 2)"),
+    ("--optimizer", str, "adamw (default), or muon for the matrices of the blocks"),
+    ("--schedule", str, "how the learning rate falls: cosine (default), linear, wsd or constant"),
+    ("--label-smoothing", float, "part of the target that is spread over the vocabulary (default 0)"),
+    ("--micro-batch", int, "rows that go through the model at a time, to save memory; the numbers stay"),
+    ("--logits-at-once", int, "positions that have logits at a time, to save memory; the numbers stay"),
+)
+
+SWITCHES = (
+    ("--recompute", "run blocks again in the backward, to save memory for a third more time"),
+    ("--compile", "let PyTorch compile the update"),
+    ("--skip-nonfinite", "leave out an update that is not finite, where the training would stop"),
 )
 
 
@@ -88,9 +101,21 @@ def options() -> ArgumentParser:
         help="Decoder (default) or EncoderDecoder, its sizes and parts, as in --model.layers 4 --model.positions Rotary;"
         " what is not given is chosen for the data (--model.help DecoderConfig lists all)",
     )
+    made.add_argument(
+        "--preset", type=str, default=None, help="sizes and parts of a known model, such as nanogpt or qwen3"
+    )
+    made.add_argument(
+        "--minutes",
+        type=float,
+        default=None,
+        help="choose the best model and its steps for so much time on this machine",
+    )
     for flag, kind, meaning in SETTINGS:
         made.add_argument(flag, type=kind, default=None, help=meaning)
-    add_device(made, dtype=None, dtypes="float32 (default), or bfloat16 for the forward")
+    for flag, meaning in SWITCHES:
+        made.add_argument(flag, action="store_true", default=None, help=meaning)
+    made.add_argument("--tensorboard", type=str, default=None, help="also write for TensorBoard into this folder")
+    add_device(made, dtype=None, dtypes="float32 (default), bfloat16 or float16 for the forward, or bfloat16-weights")
     return made
 
 
@@ -122,16 +147,27 @@ def _kind_meant(made: ArgumentParser, arguments: Sequence[str]) -> str:
 
 
 def _train(asked: Namespace, typed: frozenset[str], *, kind_named: bool) -> int:
-    from clearhead.cli.closing import closing, next_command  # noqa: PLC0415
-    from clearhead.models.device import pick_device  # noqa: PLC0415 - torch comes after the flags are right
-    from clearhead.training.run import Training  # noqa: PLC0415
+    from clearhead.formats.lock import training_alone  # noqa: PLC0415 - torch comes after the flags are right
+    from clearhead.models.device import pick_device  # noqa: PLC0415
 
     device = pick_device(asked.device)
     _tell(say("cli.train.preparing"))
-    plan = _plan(asked, typed, device)
+    if not asked.resume:
+        plan = _plan(asked, typed, device)
+        with training_alone(plan.run.path):
+            return _run(asked, plan, device, pairs_meant=kind_named)
+    with training_alone(Path(asked.out)):
+        return _run(asked, _plan(asked, typed, device), device, pairs_meant=True)
+
+
+def _run(asked: Namespace, plan: Plan, device: torch.device, *, pairs_meant: bool) -> int:
+    from clearhead.cli.closing import closing, next_command  # noqa: PLC0415
+    from clearhead.cli.follow import follow, warned  # noqa: PLC0415
+    from clearhead.training.run import Training  # noqa: PLC0415
+
     for note in (*plan.data.notes, *plan.reasons):
         _tell(note)
-    if not kind_named and not asked.resume and _looks_like_pairs(plan):
+    if not pairs_meant and _looks_like_pairs(plan):
         _tell(say("cli.train.looks_like_pairs"))
     batch, seed = plan.settings.batch, plan.settings.seed
     objective = plan.data.objective(plan.run.model, batch=batch, seed=seed)
@@ -139,14 +175,16 @@ def _train(asked: Namespace, typed: frozenset[str], *, kind_named: bool) -> int:
     if training.step >= plan.settings.steps:
         print(say("cli.train.finished_already", out=asked.out, steps=training.step))
         return 0
+    for line in warned(plan, training):
+        _tell(line)
     with _stop_between_updates() as stopped:
-        _follow(training, plan, stopped)
+        last = follow(training, plan, stopped, tensorboard=asked.tensorboard)
     if training.step < plan.settings.steps:
         training.save_if_new()
         command = f"{own_name()} train --out {quote(asked.out)} --resume"
         print(say("cli.train.stopped", step=training.step, command=command))
         return INTERRUPTED
-    print("\n".join(closing(plan, training)))
+    print("\n".join([*closing(plan, training), *last]))
     print(say("cli.train.done", command=f"{own_name()} {next_command(plan, asked.out)}"))
     return 0
 
@@ -156,38 +194,37 @@ def _plan(asked: Namespace, typed: frozenset[str], device: torch.device) -> Plan
     from clearhead.training.data_choice import DataChoice  # noqa: PLC0415
     from clearhead.training.plan import new_plan, resumed_plan  # noqa: PLC0415
 
-    names = [*(flag.lstrip("-").replace("-", "_") for flag, _, _ in SETTINGS), "dtype"]
+    flags = [flag for flag, *_ in (*SETTINGS, *SWITCHES)]
+    names = [*(flag.lstrip("-").replace("-", "_") for flag in flags), "dtype"]
     files = asked.get("text") or []
     files = [files] if isinstance(files, str) else files
     given: Given = {name: asked[name] for name in names if asked[name] is not None}
+    model, named = _preset(asked, typed)
     choice = DataChoice(**{field.name: asked[field.name] for field in fields(DataChoice)})
     if asked.resume:
-        return resumed_plan(
-            Path(asked.out), files, given, choice=choice, model=asked.model, typed=typed, watch=reading_bar
-        )
+        return resumed_plan(Path(asked.out), files, given, choice=choice, model=model, typed=named, watch=reading_bar)
     return new_plan(
         Path(asked.out),
         files,
         given,
         choice=choice,
-        model=asked.model,
-        typed=typed,
+        model=model,
+        typed=named,
         init=asked.init,
         lora=asked.lora,
+        minutes=asked.minutes,
         device=device,
         watch=reading_bar,
     )
 
 
-def _follow(training: Training, plan: Plan, stopped: list[int]) -> None:
-    """Hand every event to its consumers until the training ends or the user stops it."""
-    from clearhead.cli.progress import Progress  # noqa: PLC0415
-    from clearhead.training.metrics import MetricsFile  # noqa: PLC0415
-
-    with MetricsFile(plan.run, training.step) as metrics, Progress(training, plan) as progress:
-        for event in training.events(stop=lambda: bool(stopped)):
-            metrics.take(event)
-            progress.take(event)
+def _preset(asked: Namespace, typed: frozenset[str]) -> tuple[ModelConfig | None, frozenset[str] | None]:
+    """The model that is asked for, and which of its fields: all of them if it is a known one."""
+    if asked.preset is None:
+        return asked.model, typed
+    if asked.model is not None:
+        raise UserError(say("cli.train.preset_and_model", preset=asked.preset))
+    return preset(asked.preset), None
 
 
 def _looks_like_pairs(plan: Plan) -> bool:

@@ -50,4 +50,8 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "Done. Now: {command}",
         "完成。接下来：{command}",
     ),
+    "cli.train.preset_and_model": (
+        "--preset {preset} has sizes and parts of its own; leave --model out, or --preset",
+        "--preset {preset} 自带规模和部件；请不要同时给出 --model，或不要给出 --preset",
+    ),
 }

@@ -53,4 +53,8 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "the tokenizer has no marks that begin and end a target; continue a model that has learnt from pairs",
         "分词器没有标明目标起止的标记；请继续训练从成对数据中学习过的模型",
     ),
+    "training.minutes_of_decoders": (
+        "--minutes sizes a new decoder for texts; give --steps, and sizes by --model, for pairs, conversations, encoders and --init",
+        "--minutes 只为学习文本的新解码器选择规模；对于成对数据、对话、编码器和 --init，请给出 --steps，并用 --model 指定规模",
+    ),
 }

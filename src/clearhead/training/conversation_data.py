@@ -133,6 +133,7 @@ class ConversationData:
             lambda: all_conversations(self.validation, EVALUATION_CONVERSATIONS, tokens=EVALUATION_TOKENS),
             next_token,
             {"answers_right": answers_right},
+            sizes_vary=True,
         )
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from clearhead.formats.load import Loaded
 from clearhead.formats.run import Run
 from clearhead.generation.chat import CHAT_TEMPLATE
 from clearhead.messages import UserError, say
@@ -16,61 +15,24 @@ from clearhead.models.config import DecoderConfig, ModelConfig, StackConfig
 from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
 from clearhead.text import MarkedTokenizer, Tokenizer
 from clearhead.text.messages_file import holds_conversations
+from clearhead.training.asked import Asked, Data, Dial, Material, config_of, sizes_of
 from clearhead.training.conversation_data import ConversationData, prepare_conversations, read_conversation_texts
 from clearhead.training.data_choice import DataChoice, Watch, unwatched
 from clearhead.training.pair_data import PairData, prepare_pairs, read_pair_texts
+from clearhead.training.run import measured_speed
 from clearhead.training.sizing import (
     LONGEST_WINDOW,
     PAIRS_BATCH,
+    RUNGS,
+    Size,
     pick_pairs_batch,
     pick_pairs_config,
     pick_size,
+    sized,
 )
 from clearhead.training.tasks import HiddenTokens, PackedDocuments, RunningText, Task
 from clearhead.training.text_data import TextData, fitting_context, prepare
-from clearhead.training.texts import Written, new_tokenizer, read_texts
-
-Data = TextData | PairData | ConversationData
-"""What was read, as ids."""
-
-Kind = TypeVar("Kind", bound=StackConfig)
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What a user asks for.
-
-    Args:
-        files: texts; pairs for an encoder-decoder; conversations; none for the built-in corpus.
-        choice: what was said about them.
-        folder: where token files go.
-        model: the kind of model, its sizes and parts; a decoder picked for the data if None.
-        typed: the fields of `model` that the user has named, the others are picked; all of them if None.
-        init: the model that is continued; a new one is made if None.
-        watch: who is told how far reading is.
-    """
-
-    files: Sequence[str]
-    choice: DataChoice
-    folder: Path
-    model: ModelConfig | None = None
-    typed: frozenset[str] | None = None
-    init: Loaded | None = None
-    watch: Watch = unwatched
-
-
-@dataclass(frozen=True)
-class Material:
-    """Data, and the model that will learn from it."""
-
-    config: DecoderConfig | EncoderConfig | EncoderDecoderConfig
-    data: Data
-    batch: int
-    """How many samples an update takes, unless the user says otherwise."""
-    sizes: str | None
-    """The sizes in words, where they were picked."""
-    few: str | None = None
-    """Why `batch` is smaller than it is for others; None if it is not."""
+from clearhead.training.texts import Texts, Written, new_tokenizer, read_texts
 
 
 def new_material(asked: Asked) -> Material:
@@ -80,9 +42,13 @@ def new_material(asked: Asked) -> Material:
         UserError: if a file cannot be used, or the model does not learn from such files.
     """
     kind = asked.model if asked.init is None else asked.init.config
+    if asked.dial is not None and not (asked.init is None and isinstance(kind, DecoderConfig | None)):
+        raise UserError(say("training.minutes_of_decoders"))
     if isinstance(kind, EncoderDecoderConfig):
         return _pairs(asked)
     if isinstance(kind, DecoderConfig | None) and _are_conversations(asked.files, asked.choice):
+        if asked.dial is not None:
+            raise UserError(say("training.minutes_of_decoders"))
         return _conversations(asked)
     if isinstance(kind, EncoderConfig) and not isinstance(kind.head, MaskedToken):
         raise UserError(say("training.encoder_head", head=type(kind.head).__name__))
@@ -120,17 +86,6 @@ def fitting(model: ModelConfig, data: Data) -> ModelConfig:
     return replace(model, context=fitting_context(data.task, data.ids, model.context)[0])
 
 
-def laid_over(picked: Kind, model: Kind | None, typed: frozenset[str] | None) -> Kind:
-    """The picked configuration with the fields of `model` that the user has named."""
-    if model is None:
-        return picked
-    if typed is None:
-        return model
-    return type(picked)(
-        **{field.name: getattr(model if field.name in typed else picked, field.name) for field in fields(picked)}
-    )
-
-
 def _read_again(run: Run, files: Sequence[str], recorded: Mapping[str, Any], watch: Watch) -> Data:
     choice, config = DataChoice.of_record(recorded), run.model
     if isinstance(config, EncoderDecoderConfig):
@@ -158,17 +113,37 @@ def _text(asked: Asked) -> Material:
     texts = read_texts(asked.files, asked.choice, asked.watch)
     size = pick_size(None if texts.built_in else texts.characters)
     reads_alone = isinstance(asked.model if asked.init is None else asked.init.config, EncoderConfig)
-    config: DecoderConfig | EncoderConfig = _config(asked, size.encoder() if reads_alone else size.config())
+    config: DecoderConfig | EncoderConfig = config_of(asked, size.encoder() if reads_alone else size.config())
     if asked.init is None:
         tokenizer = new_tokenizer(asked.choice, texts, asked.watch)
         tokenizer, context = _marked(tokenizer, config, by_document=texts.sides.by_document), config.context
     else:
         tokenizer, context = asked.init.tokenizer, min(config.context, LONGEST_WINDOW)
     task = _task(config, tokenizer, by_document=texts.sides.by_document, alone=asked.choice.masked)
+    if asked.dial is not None:
+        return _dialled(asked, asked.dial, texts, task, tokenizer)
     data = prepare(texts, tokenizer, task, context=context, folder=asked.folder, watch=asked.watch)
     if asked.init is None:
         config = replace(config, vocab=tokenizer.size, context=data.context)
-    return Material(config, data, size.batch, _sizes(asked, config, texts.characters))
+    return Material(config, data, size.batch, sizes_of(asked, config, texts.characters))
+
+
+def _dialled(asked: Asked, dial: Dial, texts: Texts, task: Task, tokenizer: Tokenizer) -> Material:
+    """The decoder that is best for the time that there is."""
+    longest = max(size.context for size in RUNGS)
+    data = prepare(texts, tokenizer, task, context=longest, folder=asked.folder, watch=asked.watch)
+
+    def of_size(size: Size) -> DecoderConfig:
+        config = config_of(asked, size.config())
+        return replace(config, vocab=tokenizer.size, context=min(config.context, data.context))
+
+    def speed_of(size: Size) -> float:
+        config = of_size(size)
+        return measured_speed(config, data.objective(config, batch=size.batch, seed=0), dial.device)
+
+    made = sized(dial.minutes, tokens=data.tokens, vocab=tokenizer.size, speed_of=speed_of)
+    config, size = of_size(made.size), made.size
+    return Material(config, data, size.batch, made.reason, steps=made.steps, speed=made.tokens_per_second)
 
 
 def _conversations(asked: Asked) -> Material:
@@ -176,7 +151,7 @@ def _conversations(asked: Asked) -> Material:
     template = (asked.init.chat_template if asked.init is not None else None) or CHAT_TEMPLATE
     every = read.written(template)
     size = pick_size(sum(map(len, every)))
-    config = _config(asked, size.config())
+    config = config_of(asked, size.config())
     assert isinstance(config, DecoderConfig)
     if asked.init is None:
         tokenizer = new_tokenizer(asked.choice, Written(every), asked.watch)
@@ -187,7 +162,7 @@ def _conversations(asked: Asked) -> Material:
     else:
         data = prepare_conversations(read, asked.init.tokenizer, template)
     data.must_fit(config.context)
-    return Material(config, data, 2 * size.batch, _sizes(asked, config, sum(map(len, every))))
+    return Material(config, data, 2 * size.batch, sizes_of(asked, config, sum(map(len, every))))
 
 
 def _pairs(asked: Asked) -> Material:
@@ -199,7 +174,7 @@ def _pairs(asked: Asked) -> Material:
         data = prepare_pairs(texts, asked.init.tokenizer)
     source, target = data.longest
     picked = replace(pick_pairs_config(len(texts.pairs)), context=target, source_context=source)
-    config = _config(asked, picked)
+    config = config_of(asked, picked)
     assert isinstance(config, EncoderDecoderConfig)
     config = _fitting_pairs(config, data)
     sizes = say(
@@ -215,27 +190,7 @@ def _pairs(asked: Asked) -> Material:
     )
     batch = pick_pairs_batch(config, source, target)
     few = say("training.few_pairs", batch=batch, usual=PAIRS_BATCH, source=source, target=target)
-    return Material(config, data, batch, sizes if _picks(asked) else None, few if batch < PAIRS_BATCH else None)
-
-
-def _config(asked: Asked, picked: Kind) -> Kind:
-    """The model's configuration: picked, as typed, or that of the model that is continued.
-
-    Raises:
-        UserError: if a field is named that a model which is there already cannot change.
-    """
-    if asked.init is None:
-        assert isinstance(asked.model, type(picked) | None)
-        return laid_over(picked, asked.model, asked.typed)
-    typed = asked.typed or frozenset()
-    fixed = sorted(typed - {"dropout"})
-    if fixed:
-        raise UserError(say("training.init_fixes", fields=" ".join(f"--model.{field}" for field in fixed)))
-    config = asked.init.config
-    assert isinstance(config, type(picked))
-    if isinstance(asked.model, StackConfig) and "dropout" in typed:
-        return replace(config, dropout=asked.model.dropout)
-    return config
+    return Material(config, data, batch, sizes if asked.picks else None, few if batch < PAIRS_BATCH else None)
 
 
 def _marked(tokenizer: Tokenizer, config: StackConfig, *, by_document: bool) -> Tokenizer:
@@ -251,25 +206,6 @@ def _task(config: StackConfig, tokenizer: Tokenizer, *, by_document: bool, alone
     if not isinstance(tokenizer, MarkedTokenizer) or tokenizer.mask is None:
         raise UserError(say("training.no_mask"))
     return HiddenTokens(tokenizer.begin, tokenizer.end, tokenizer.mask, tokenizer.inner.size)
-
-
-def _picks(asked: Asked) -> bool:
-    """Whether sizes were left to be picked."""
-    return asked.init is None and (asked.model is None or asked.typed is not None)
-
-
-def _sizes(asked: Asked, config: StackConfig, characters: int) -> str | None:
-    if not _picks(asked):
-        return None
-    return say(
-        "training.sizes",
-        characters=f"{characters:,}",
-        layers=config.layers,
-        heads=config.heads,
-        width=config.width,
-        context=config.context,
-        dropout=config.dropout,
-    )
 
 
 def _fitting_pairs(config: EncoderDecoderConfig, data: PairData) -> EncoderDecoderConfig:

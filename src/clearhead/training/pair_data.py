@@ -105,6 +105,7 @@ class PairData:
             lambda: all_pairs(self.validation, marks, EVALUATION_PAIRS, scores=EVALUATION_SCORES),
             target_token,
             {"exact_match": exact_match},
+            sizes_vary=True,
         )
 
 

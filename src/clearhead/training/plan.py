@@ -23,29 +23,14 @@ from clearhead.models.config_encoders import EncoderDecoderConfig
 from clearhead.models.low_rank import LowRank
 from clearhead.text import MarkedTokenizer, Tokenizer
 from clearhead.training.adapting import begun_with
+from clearhead.training.asked import Asked, Data, Dial, laid_over
+from clearhead.training.choosing import Given, chosen_settings
 from clearhead.training.conversation_data import ConversationData
 from clearhead.training.data_choice import NOTHING_SAID, DataChoice, Watch, unwatched
-from clearhead.training.material import Asked, Data, Material, fitting, laid_over, new_material, same_material
-from clearhead.training.run import measured_speed
+from clearhead.training.material import fitting, new_material, same_material
 from clearhead.training.settings import TrainingSettings
-from clearhead.training.sizing import (
-    CORPUS_FEWEST_STEPS,
-    CORPUS_SECONDS,
-    FEWEST_STEPS,
-    MOST_EPOCHS,
-    TEXT_SECONDS,
-    pick_lr,
-    pick_steps,
-)
-from clearhead.training.text_data import TextData
 
-Given = Mapping[str, int | float | str]
-"""The training settings that the user has named, by their names in `TrainingSettings`."""
-
-FEWEST_STEPS_TO_EVALUATION = 100
-"""A short training is evaluated at its end alone: an evaluation reads the whole validation text."""
-
-CHANGEABLE = ("steps", "eval_every", "checkpoint_every")
+CHANGEABLE = ("steps", "eval_every", "checkpoint_every", "keep")
 """What a run that goes on may do differently; anything else would make it another training."""
 
 
@@ -60,6 +45,8 @@ class Plan:
     """What was decided for the user, and why, a line each."""
     init: Mapping[str, Tensor] | None = None
     """The weights to begin with; None for fresh ones, and where there is a checkpoint."""
+    speed: float | None = None
+    """Tokens per second of an update, if that was measured to decide."""
 
 
 def new_plan(
@@ -72,6 +59,7 @@ def new_plan(
     typed: frozenset[str] | None = None,
     init: str | None = None,
     lora: LowRank | None = None,
+    minutes: float | None = None,
     device: torch.device,
     watch: Watch = unwatched,
 ) -> Plan:
@@ -86,6 +74,7 @@ def new_plan(
         typed: the fields of `model` that the user has named, where the others are to be picked; all of them if None.
         init: the model that is continued, with its tokenizer; a new one is made if None.
         lora: what is trained beside its weights, which stay; all weights are trained if None.
+        minutes: what the whole training may take; the sizes and the steps of a decoder are chosen for it.
         device: where it will run; its speed decides how many steps fit.
         watch: who is told how far reading is.
 
@@ -95,9 +84,10 @@ def new_plan(
     _must_be_free(out)
     begun = _begun(init, lora, choice)
     with _nothing_left(out):
-        asked = Asked(files, choice, out / "tokens", model, typed, begun, watch)
+        dial = None if minutes is None else Dial(minutes, device)
+        asked = Asked(files, choice, out / "tokens", model, typed, begun, watch, dial)
         material = new_material(asked)
-        settings, reasons = _settings(given, material, lora, device)
+        settings, reasons, speed = chosen_settings(given, material, lora, device)
         if material.few is not None and "batch" not in given:
             reasons = (material.few, *reasons)
         if material.sizes is not None:
@@ -109,7 +99,7 @@ def new_plan(
         template = None if begun is None else begun.chat_template
         template = data.template if isinstance(data, ConversationData) else template
         run = create_run(out, material.config, data.tokenizer, details, template)
-    return Plan(run, settings, data, reasons, None if begun is None else weights_of(begun))
+    return Plan(run, settings, data, reasons, None if begun is None else weights_of(begun), speed)
 
 
 def resumed_plan(
@@ -217,53 +207,6 @@ def versions() -> dict[str, Any]:
         "platform": platform.platform(),
         "threads": torch.get_num_threads(),
     }
-
-
-def _settings(
-    given: Given, material: Material, lora: LowRank | None, device: torch.device
-) -> tuple[TrainingSettings, tuple[str, ...]]:
-    """The settings as given, the rest filled in; and why so many steps."""
-    chosen: dict[str, Any] = {
-        "batch": material.batch,
-        "lr": pick_lr(material.config.width),
-        "final_lr": 0.1,
-        "weight_decay": 0.1,
-        "beta2": 0.99,
-        "clip": 1.0,
-        "seed": 0,
-    } | dict(given)
-    reasons: tuple[str, ...] = ()
-    if "steps" not in chosen:
-        chosen["steps"], reason = _picked_steps(material, chosen["batch"], lora, device)
-        reasons = (reason,)
-    steps = chosen["steps"]
-    rhythm = max(FEWEST_STEPS_TO_EVALUATION, -(-steps // 5)) if isinstance(steps, int) else 1
-    chosen = {"warmup": min(100, steps // 10), "eval_every": rhythm} | chosen
-    chosen = {"checkpoint_every": chosen["eval_every"]} | chosen
-    return TrainingSettings(**chosen), reasons
-
-
-def _picked_steps(material: Material, batch: int, lora: LowRank | None, device: torch.device) -> tuple[int, str]:
-    """As many steps as fit the time on this machine, and why."""
-    config, data = material.config, material.data
-    built_in = isinstance(data, TextData) and data.texts.built_in
-    seconds, fewest = (CORPUS_SECONDS, CORPUS_FEWEST_STEPS) if built_in else (TEXT_SECONDS, FEWEST_STEPS)
-    objective = data.objective(config, batch=batch, seed=0)
-    speed = measured_speed(replace(config, dropout=0.0), objective, device, lora=lora and replace(lora, dropout=0.0))
-    per_step = data.tokens_a_step(config, batch)
-    steps = pick_steps(
-        tokens_per_second=speed,
-        seconds=seconds,
-        tokens_per_step=per_step,
-        train_tokens=data.tokens,
-        fewest=fewest,
-    )
-    shown = f"{speed:,.0f}"
-    if steps == fewest:
-        needed = f"{steps * per_step / speed:.0f}"
-        return steps, say("training.fewest_steps", steps=steps, speed=shown, device=device, seconds=needed)
-    planned = f"{seconds:.0f}"
-    return steps, say("training.steps", steps=steps, speed=shown, device=device, epochs=MOST_EPOCHS, seconds=planned)
 
 
 def _must_be_free(out: Path) -> None:

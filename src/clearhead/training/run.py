@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,18 +12,16 @@ from torch import Tensor
 
 from clearhead.formats.run import Run
 from clearhead.formats.weights import write_tensors
-from clearhead.messages import UserError, say
 from clearhead.models.adapt import adapt, frozen_tensors
 from clearhead.models.build import build
 from clearhead.models.config import ModelConfig
-from clearhead.models.device import pick_dtype
 from clearhead.models.low_rank import LowRank
 from clearhead.training.adapting import frozen_digest, must_have_begun, prepared
 from clearhead.training.checkpoint import restore_checkpoint, save_checkpoint
 from clearhead.training.fit import Update, evaluate, fit
 from clearhead.training.objective import Objective
-from clearhead.training.optimizer import adamw, warmup_cosine
-from clearhead.training.settings import TrainingSettings
+from clearhead.training.recipe import recipe
+from clearhead.training.settings import PLAIN, TrainingSettings
 
 
 @dataclass(frozen=True)
@@ -84,16 +81,14 @@ class Training:
             must_have_begun(run)
         self.model = prepared(run, None if checkpoints else init, seed=settings.seed).to(device)
         self.frozen = frozen_digest(self.model)
-        self.optimizer = adamw(
-            self.model, lr=settings.lr, weight_decay=settings.weight_decay, betas=(0.9, settings.beta2)
-        )
+        self.recipe = recipe(self.model, settings, objective)
         torch.manual_seed(settings.seed)
         self.step = checkpoints[-1].step if checkpoints else 0
         self.saved_step = self.step if checkpoints else None
         self.evaluated: Evaluated | None = None
         self.best = min((each.val_loss for each in checkpoints if each.val_loss is not None), default=float("inf"))
         if checkpoints:
-            restore_checkpoint(checkpoints[-1], self.model, self.optimizer)
+            restore_checkpoint(checkpoints[-1], self.model, self.recipe.stepper)
 
     def events(self, stop: Callable[[], bool] = lambda: False) -> Iterator[Event]:
         """Train to the last step; an evaluation and a checkpoint follow the update that they belong to.
@@ -104,40 +99,37 @@ class Training:
             stop: asked when an update and all that follows it are done; True ends the training there.
 
         Raises:
-            UserError: if the loss of an update is not a finite number; the checkpoints stay as they are.
+            UserError: if an update is not finite and none is to be left out; the checkpoints stay as they are.
         """
-        settings = self.settings
+        settings, made = self.settings, self.recipe
         if self.run.begins_with is not None and self.saved_step is None:
             self.save()
             yield Saved(0)
-        schedule = partial(
-            warmup_cosine, lr=settings.lr, steps=settings.steps, warmup=settings.warmup, final=settings.final_lr
-        )
         updates = fit(
             self.model,
             self.objective.batches,
-            self.objective.loss,
-            optimizer=self.optimizer,
-            schedule=schedule,
+            made.loss,
+            optimizer=made.stepper,
+            schedule=made.schedule,
             steps=settings.steps,
             first=self.step,
             clip=settings.clip,
-            autocast=self._autocast(),
+            autocast=made.autocast,
+            micro_batch=settings.micro_batch,
+            skip_nonfinite=settings.skip_nonfinite,
         )
         for update in updates:
             self.step = update.step
             yield update
-            if not math.isfinite(update.loss):
-                raise UserError(say("training.not_finite", step=update.step, lr=f"{update.lr:.2g}"))
             yield from self._after(update.step)
             if stop():
                 return
 
     def evaluate(self) -> Evaluated:
         """Mean loss over all validation data, and what else the objective measures."""
-        objective, mean = self.objective, partial(evaluate, self.model, autocast=self._autocast())
+        objective, mean = self.objective, partial(evaluate, self.model, autocast=self.recipe.autocast)
         measures = {name: mean(objective.validation(), measure) for name, measure in objective.measures.items()}
-        return Evaluated(self.step, mean(objective.validation(), objective.loss), measures)
+        return Evaluated(self.step, mean(objective.validation(), self.recipe.judged_by), measures)
 
     @property
     def val_loss(self) -> float | None:
@@ -148,7 +140,9 @@ class Training:
         """Write a checkpoint of the present step; what is frozen is written once, before the first."""
         if self.frozen is not None and self.saved_step is None:
             write_tensors(frozen_tensors(self.model), self.run.base)
-        save_checkpoint(self.run, self.model, self.optimizer, step=self.step, val_loss=val_loss)
+        save_checkpoint(
+            self.run, self.model, self.recipe.stepper, step=self.step, val_loss=val_loss, keep=self.settings.keep
+        )
         self.saved_step = self.step
 
     def save_if_new(self) -> None:
@@ -170,15 +164,13 @@ class Training:
             self.save(val_loss)
             yield Saved(step)
 
-    def _autocast(self) -> torch.dtype | None:
-        return None if self.settings.dtype == "float32" else pick_dtype(self.settings.dtype)
-
 
 def measured_speed(
     config: ModelConfig,
     objective: Objective[Any],
     device: torch.device,
     *,
+    settings: TrainingSettings = PLAIN,
     lora: LowRank | None = None,
     updates: int = 12,
 ) -> float:
@@ -186,19 +178,29 @@ def measured_speed(
 
     The fastest update counts: the first ones allocate memory and choose kernels, and others may have been disturbed.
     The random state of the process is left as it was.
+
+    Args:
+        config: of the model.
+        objective: what it learns from.
+        device: where it runs.
+        settings: what an update is made of.
+        lora: what alone is trained; everything if None.
+        updates: how many are timed.
     """
     with torch.random.fork_rng(devices=[]):
         model = build(config, seed=0)
         if lora is not None:
             adapt(model, lora, seed=0)
-        model.to(device)
+        made = recipe(model.to(device), settings, objective)
         sample = objective.batches(0)
         timed = fit(
             model,
             lambda _: sample,
-            objective.loss,
-            optimizer=adamw(model, lr=1e-3),
+            made.loss,
+            optimizer=made.stepper,
             schedule=lambda _: 1e-3,
             steps=updates,
+            autocast=made.autocast,
+            micro_batch=settings.micro_batch,
         )
         return max(update.terms / update.seconds for update in timed)

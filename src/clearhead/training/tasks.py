@@ -124,6 +124,7 @@ class HiddenTokens:
                 limit=EVALUATION_LIMIT,
             ),
             masked_token,
+            sizes_vary=True,
         )
 
     def levels(self, train: Sequence[Document], validation: Sequence[Document], vocab: int) -> Mapping[str, float]:
