@@ -106,7 +106,14 @@ CASES = {
     "pairs too rare to count": Case(ending(2.9), HEALTHY, replace(KNOWN, levels={"unigram": 3.0, "bigram": 3.1})),
     "no number": Case(changed(ending(1.6), val_loss=lambda *_: math.nan), ("no_number",)),
     "skipped": Case(
-        changed(ending(1.6), grad_norm=lambda step, value: math.nan if step == 150 else value), ("beyond", "nonfinite")
+        changed(ending(1.6), loss=lambda step, value: math.nan if step == 150 else value), ("beyond", "nonfinite")
+    ),
+    "a loss scale is found": Case(
+        changed(ending(1.6), grad_norm=lambda step, value: math.inf if step < 6 else value), HEALTHY
+    ),
+    "gradients without a number": Case(
+        changed(ending(1.6), grad_norm=lambda step, value: math.inf if step % 9 == 0 else value),
+        ("beyond", "nonfinite"),
     ),
     "climbed": Case(changed(ending(1.6), loss=lambda step, value: value + 5 * (20 < step < 60)), ("beyond", "climbed")),
     "diverged": Case(
@@ -178,6 +185,7 @@ def test_train_and_validation_in_each_others_place_are_named() -> None:
         (verdict, "JUMP", 9.0, "jumps"),
         (course, "DEVIATIONS", 1e9, "jumps"),
         (verdict, "RISEN", 9.0, "climbed"),
+        (verdict, "SKIPPED", 0.0, "a loss scale is found"),
         (verdict, "FAR", 1.0, "norms near the clip"),
         (verdict, "ROSE", 9.0, "overfitting"),
         (verdict, "APART", 0.0, "healthy, a little apart"),

@@ -120,6 +120,7 @@ def _known(plan: Plan, steps: int) -> Known:
         usual_lr=pick_lr(config.width) if fresh else None,
         clip=settings.clip,
         dropout=config.dropout if fresh else None,
+        comparable=not settings.label_smoothing,
     )
 
 
@@ -159,12 +160,12 @@ def _work(plan: Plan, known: Known, lines: Sequence[Mapping[str, Any]]) -> Itera
     """What it took."""
     config, batch = plan.run.model, plan.settings.batch
     steps = course_of(lines).steps
-    tokens = plan.data.tokens_a_step(config, batch)
-    done = int(steps[-1] * tokens) if steps.size else 0
+    a_step = plan.data.tokens_a_step(config, batch)
+    done = int(steps[-1] * a_step) if steps.size else 0
     epochs = f"{known.epochs:,.1f}" if known.epochs >= 1 else f"{known.epochs:.2g}"
     yield say("closing.row.tokens", epochs=epochs), f"{done:,}"
-    speeds = [line["tokens_per_second"] for line in lines if line.get("tokens_per_second")]
-    if speeds:
-        seconds = sum(tokens / speed for speed in speeds)
-        speed = f"{len(speeds) * tokens / seconds:,.0f}"
+    timed = [(line.get("tokens", a_step), line["tokens_per_second"]) for line in lines if line.get("tokens_per_second")]
+    if timed:
+        seconds = sum(tokens / speed for tokens, speed in timed)
+        speed = f"{sum(tokens for tokens, _ in timed) / seconds:,.0f}"
         yield say("closing.row.time", speed=speed), tqdm.format_interval(seconds)

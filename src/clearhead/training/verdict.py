@@ -22,7 +22,7 @@ Any number of others say what went wrong. All but the first need `ENOUGH` update
 
 | finding         | rule                                                                                          |
 |-----------------|-----------------------------------------------------------------------------------------------|
-| `nonfinite`     | an update had a loss or a gradient that was no finite number                                  |
+| `nonfinite`     | an update's loss was no finite number, or that of more than `SKIPPED` of all gradients          |
 | `climbed`       | the smoothed training loss was above the first update's by more than `RISEN` U                |
 | `diverged`      | else: the training loss ends above its lowest by more than `RISEN` U                          |
 | `jumps`         | else: at least `JUMPS` jumps (`Course.jumps`) of more than `JUMP` U                           |
@@ -55,6 +55,8 @@ from clearhead.training.standing import ENOUGH, Finding, Known, shown, standing_
 
 __all__ = ["Finding", "Known", "Verdict", "judged"]
 
+SKIPPED = 0.05
+"""A float16 training finds its loss scale by leaving out some updates at its beginning."""
 RISEN = 0.1
 """A tenth of all there is to learn; batches differ by less once ten are averaged."""
 JUMPS, JUMP = 3, 0.05
@@ -141,7 +143,7 @@ def _nothing_wrong(course: Course, known: Known, standing: Finding) -> list[Find
 
 def _rate_too_high(course: Course, known: Known, standing: str) -> Iterator[Finding]:
     """Updates without a number; and of the signs of a learning rate too high the plainest."""
-    if course.lost:
+    if np.isnan(course.losses).any() or course.lost > SKIPPED * course.steps.size:
         steps = course.steps.size
         yield Finding(
             "nonfinite", say("closing.nonfinite", count=course.lost, steps=steps, lr=_lower(course, known, 3))
