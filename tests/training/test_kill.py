@@ -23,8 +23,8 @@ from clearhead.formats.weights import read_tensors
 from clearhead.messages import UserError
 
 TEXT = "".join(f"On day {n} the cat saw {n % 7} birds.\n" for n in range(60))
-SIZES = ("--model.layers=2", "--model.heads=2", "--model.width=128", "--model.context=12", "--model.dropout=0.1")
-STEPS, INTERVAL, KILLS = 320, 2, 25
+SIZES = ("--model.layers=2", "--model.heads=2", "--model.width=192", "--model.context=12", "--model.dropout=0.1")
+STEPS, INTERVAL, KILLS = 200, 2, 25
 RHYTHM = ("--steps", STEPS, "--batch", 2, "--checkpoint-every", INTERVAL, "--eval-every", 7, "--threads", 1)
 
 needs_kill = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
@@ -81,7 +81,7 @@ class Chain:
     def kill_once(self, moments: random.Random) -> bool:
         """Kill one process at a random moment; False if it ended before."""
         process, newest = self.start(), self.newest()
-        kind = moments.choice(["early", "after some", "in a write", "in a write"])
+        kind = moments.choice(["early", "after some", "in a write", "in a write", "in a write"])
         if kind == "early":
             time.sleep(moments.uniform(0, 3))
         else:
@@ -89,7 +89,7 @@ class Chain:
             self.until(process, lambda: self.newest() > newest + count)
             if kind == "in a write":
                 self.until(process, lambda: any(name.startswith(".partial-") for name in self.names()))
-            time.sleep(moments.uniform(0, 0.004 if kind == "in a write" else 0.1))
+            time.sleep(moments.uniform(0, 0.002 if kind == "in a write" else 0.1))
         seen = self.newest()
         process.kill()
         if process.wait(timeout=60) == 0:
