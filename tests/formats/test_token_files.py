@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -61,6 +62,7 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
     assert file.ids().tolist() == everything
     assert (len(file), file.header.documents, file.header.characters) == (len(everything), 7, len("".join(TEXTS)))
     assert file.ends.tolist() == np.cumsum([len(text.encode()) for text in TEXTS]).tolist()
+    assert file.documents.lengths.tolist() == [len(text.encode()) for text in TEXTS]
     assert file.tokenizer == tokenizer
     assert [each.name for each in tmp_path.iterdir()] == ["a.tokens"]
 
@@ -123,19 +125,21 @@ def test_the_narrowest_type_that_holds_the_vocabulary(tmp_path: Path, vocab: int
 def test_any_reader_of_safetensors_opens_it(tmp_path: Path, documents: tuple[list[int], ...]) -> None:
     """Also where the number of ids is odd, and `ends` stands at an odd place."""
     path = tmp_path / "tokens"
-    write_tokens(path, MarkedTokenizer(CharacterTokenizer.of("小猫ab")), given_out(*documents), source=SOURCE)
+    made = write_tokens(path, MarkedTokenizer(CharacterTokenizer.of("小猫ab")), given_out(*documents), source=SOURCE)
     ends = np.cumsum([len(document) for document in documents], dtype=np.int64)
     read = load_file(path)
     assert {name: array.dtype for name, array in read.items()} == {"ids": np.uint16, "ends": np.int64}
     assert read["ids"].tolist() == flat(documents)
     assert read["ends"].tolist() == ends.tolist()
     assert torch.equal(load_torch(path)["ends"], torch.from_numpy(ends))
+    assert open_tokens(path) == made
     with safe_open(path, framework="np") as file:
         assert file.get_tensor("ids").tolist() == flat(documents)
         assert file.get_tensor("ends").tolist() == ends.tolist()
         metadata = file.metadata()
     assert metadata["format"] == "clearhead-tokens"
-    assert metadata["format_version"] == "1"
+    assert metadata["format_version"] == "2"
+    assert metadata["content_sha256"] == sha256(path.read_bytes()[-made.header.size or 10**9 :]).hexdigest()
     assert metadata["source_sha256"] == SOURCE
     assert int(metadata["tokens"]) == len(flat(documents))
     assert int(metadata["documents"]) == len(documents)

@@ -17,7 +17,7 @@ from safetensors.numpy import save_file
 
 from clearhead.formats import atomic
 from clearhead.formats.atomic import PARTIAL, remove_leftovers, write_text
-from clearhead.formats.token_files import open_tokens, write_tokens
+from clearhead.formats.token_files import open_tokens, unchanged_tokens, write_tokens
 from clearhead.messages import UserError
 from clearhead.text import CharacterTokenizer
 from clearhead.text.encoding import Encoded
@@ -101,8 +101,8 @@ def edited(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
     ("change", "named"),
     [
         (lambda h: None, None),
-        (lambda h: h["__metadata__"].update(format_version="2"), "version 2"),
-        (lambda h: h["__metadata__"].update(format_version=1), "version 1"),
+        (lambda h: h["__metadata__"].update(format_version="1"), "version 1"),
+        (lambda h: h["__metadata__"].update(format_version=2), "version 2"),
         (lambda h: h["__metadata__"].update(tokens="9"), "ids"),
         (lambda h: h["__metadata__"].update(tokens="many"), "tokens"),
         (lambda h: h["__metadata__"].update(tokens="-8"), "tokens"),
@@ -111,6 +111,8 @@ def edited(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
         (lambda h: h["__metadata__"].pop("characters"), "characters"),
         (lambda h: h["__metadata__"].pop("tokenizer_sha256"), "tokenizer_sha256"),
         (lambda h: h["__metadata__"].update(tokenizer=None), "tokenizer"),
+        (lambda h: h["__metadata__"].pop("content_sha256"), "content_sha256"),
+        (lambda h: h["__metadata__"].update(content_sha256="0" * 64), "not those that were written"),
         (lambda h: h["__metadata__"].update(documents="4"), "ends"),
         (lambda h: h["__metadata__"].update(vocab="65537"), "ids"),
         (lambda h: h["__metadata__"].update(vocab="9"), "token id 9 and its vocabulary has 9"),
@@ -136,6 +138,33 @@ def test_ends_that_contradict(path: Path, ends: list[int]) -> None:
     whole = path.read_bytes()
     path.write_bytes(whole[:-24] + np.array(ends, dtype="<i8").tobytes())
     assert "its ends contradicts" in refusal(path)
+
+
+@pytest.mark.parametrize("place", [-40, -34, -26])
+def test_an_id_that_became_another_is_noticed(path: Path, place: int) -> None:
+    """Nothing but the digest tells: the header, the counts, the ends and the vocabulary all still agree."""
+    whole = bytearray(path.read_bytes())
+    assert open_tokens(path, TOKENIZER).ids().tolist() == [1, 2, 3, 4, 5, 6, 7, 9]
+    whole[place] ^= 1
+    path.write_bytes(whole)
+    assert "not those that were written" in refusal(path)
+    assert unchanged_tokens(path, TOKENIZER, SOURCE) is None
+
+
+def test_a_boundary_that_moved_is_noticed(path: Path) -> None:
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-24] + np.array([2, 3, 8], dtype="<i8").tobytes())
+    assert "not those that were written" in refusal(path)
+
+
+def test_a_file_of_version_1_is_made_anew(path: Path) -> None:
+    def old(header: dict[str, Any]) -> None:
+        header["__metadata__"].update(format_version="1")
+        del header["__metadata__"]["content_sha256"]
+
+    edited(path, old)
+    assert "version 1" in refusal(path)
+    assert unchanged_tokens(path, TOKENIZER, SOURCE) is None
 
 
 def test_an_id_outside_is_never_written(path: Path) -> None:

@@ -1,13 +1,14 @@
 """Token ids on disk, a document after another: written as they come, read a slice at a time.
 
 A token file is a safetensors file, which any reader of that format opens: `ids` (uint16, or uint32 for more than 65536 ids)
-and `ends` (int64, the place behind the last id of each document), with what they were made from as metadata. It is written
-once from front to back; its header, whose room was kept free, last. It is read by opening it anew for each slice: nothing stays
+and `ends` (int64, the place behind the last id of each document), with what they were made from as metadata, and the SHA-256 of both,
+so that an id which became another is noticed. It is written once from front to back; its header, whose room was kept free, last. It is read by opening it anew for each slice: nothing stays
 mapped, so that memory is flat over an epoch and another process may replace the file.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from array import array
@@ -84,6 +85,16 @@ class TokenFile:
         width = self.header.width
         return self._read(self.begin + width.itemsize * first, max(0, last - first), width).astype(np.int64)
 
+    def blocks(self) -> Iterator[NDArray[np.integer]]:
+        """All ids in order, `BLOCK` at a time, as they stand on disk: uint16 or uint32.
+
+        Raises:
+            UserError: as `ids`.
+        """
+        for start in range(0, self.header.tokens, BLOCK):
+            count = min(BLOCK, self.header.tokens - start)
+            yield self._read(self.begin + self.header.width.itemsize * start, count, self.header.width)
+
     def matches(self, tokenizer: Tokenizer, source: str) -> bool:
         """Whether the file holds what `tokenizer` makes of the texts whose digest is `source`."""
         return (self.header.tokenizer_sha256, self.header.source_sha256) == (fingerprint(tokenizer), source)
@@ -145,6 +156,11 @@ class TokenSpans(Sequence[TokenSpan]):
         """How many there are."""
         return self._file.header.documents
 
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """How many ids each has: known without making one of them."""
+        return np.diff(self._file.ends, prepend=0)
+
     @overload
     def __getitem__(self, index: int) -> TokenSpan: ...
     @overload
@@ -172,7 +188,8 @@ def write_tokens(path: Path, tokenizer: Tokenizer, pieces: Iterable[Encoded], *,
         UserError: the system refuses (no space, no permission), an id is outside the vocabulary, or what `pieces` raises.
     """
     saved = json.dumps(tokenizer.to_dict(), ensure_ascii=False)
-    header = Header(saved, fingerprint(tokenizer), source, tokenizer.size, tokens=0, documents=0, characters=0)
+    content = hashlib.sha256()
+    header = Header(saved, fingerprint(tokenizer), source, content.hexdigest(), tokenizer.size, 0, 0, 0)
     room = len(header_bytes(header.widest))
     ends, written = array("q"), [0, 0]
 
@@ -187,10 +204,16 @@ def write_tokens(path: Path, tokenizer: Tokenizer, pieces: Iterable[Encoded], *,
     with new_file(path) as file:
         file.write(b" " * room)
         for block in _blocks(watched()):
-            file.write(checked_ids(block, tokenizer.size).astype(header.width).tobytes())
-        file.write(np.array(ends, dtype="<i8").tobytes())
+            ids = checked_ids(block, tokenizer.size).astype(header.width).data.cast("B")
+            content.update(ids)
+            file.write(ids)
+        behind = np.array(ends, dtype="<i8").tobytes()
+        content.update(behind)
+        file.write(behind)
         tokens, characters = written
-        header = header._replace(tokens=tokens, documents=len(ends), characters=characters)
+        header = header._replace(
+            content_sha256=content.hexdigest(), tokens=tokens, documents=len(ends), characters=characters
+        )
         file.rewind()
         file.write(header_bytes(header, room))
     return _known(path)
@@ -204,7 +227,8 @@ def open_tokens(path: Path, tokenizer: Tokenizer | None = None) -> TokenFile:
         tokenizer: what its ids are wanted for; None if any will do.
 
     Raises:
-        UserError: it cannot be read, is no token file, is damaged or of another version, or another tokenizer made it.
+        UserError: it cannot be read, is no token file, is damaged (one id that became another is enough) or of another version, or
+            another tokenizer made it.
     """
     file = _known(path)
     header = file.header
@@ -214,10 +238,14 @@ def open_tokens(path: Path, tokenizer: Tokenizer | None = None) -> TokenFile:
     ends = np.concatenate([[0], file.ends])
     if ends[-1] != header.tokens or (ends[1:] < ends[:-1]).any():
         raise UserError(say("token_files.contradiction", path=path, name="ends"))
-    for start in range(0, header.tokens, BLOCK):
-        largest = file.ids(start, start + BLOCK).max()
-        if largest >= header.vocab:
-            raise UserError(say("token_files.id_outside", path=path, id=largest, vocab=header.vocab))
+    content = hashlib.sha256()
+    for block in file.blocks():
+        if block.max() >= header.vocab:
+            raise UserError(say("token_files.id_outside", path=path, id=block.max(), vocab=header.vocab))
+        content.update(block.data.cast("B"))
+    content.update(ends[1:].astype("<i8", copy=False).tobytes())
+    if content.hexdigest() != header.content_sha256:
+        raise UserError(say("token_files.content", path=path))
     return file
 
 

@@ -16,7 +16,8 @@ from clearhead.messages import UserError, say
 __all__ = ["FORMAT", "FORMAT_VERSION", "Header", "header_bytes", "read_header"]
 
 FORMAT = "clearhead-tokens"
-FORMAT_VERSION = "1"
+FORMAT_VERSION = "2"
+"""Version 1 had no digest of the ids."""
 _BEGINNING = json.dumps({"__metadata__": {"format": FORMAT}}, separators=(",", ":")).rstrip("}").encode()
 """With what every header begins: enough to know one that was cut short."""
 
@@ -34,6 +35,8 @@ class Header(NamedTuple):
     tokenizer_sha256: str
     source_sha256: str
     """The digest of the texts."""
+    content_sha256: str
+    """The digest of all bytes behind the header: the ids as they stand there, then the ends."""
     vocab: int
     """The number of ids that the tokenizer has."""
     tokens: int

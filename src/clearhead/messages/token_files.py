@@ -19,6 +19,11 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{path} is damaged, its {name} contradicts the rest: delete it, and it is made anew from the text",
         "{path} 已损坏：其中的 {name} 与其余部分矛盾；删除它，就会从文本重新生成",
     ),
+    "token_files.content": (
+        "{path} is damaged, its ids are not those that were written (their SHA-256 differs): "
+        "delete it, and it is made anew from the text",
+        "{path} 已损坏：其中的词元 id 与写入时不同（SHA-256 不符）；删除它，就会从文本重新生成",
+    ),
     "token_files.id_outside": (
         "{path} is damaged, it holds token id {id} and its vocabulary has {vocab}: "
         "delete it, and it is made anew from the text",
