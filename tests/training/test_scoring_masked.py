@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import tokenizers
 import torch
+from tokenizers import models, pre_tokenizers
 from torch import Tensor
 
 from clearhead.formats.load import Loaded
@@ -15,9 +19,10 @@ from clearhead.models.build import build
 from clearhead.models.choices import Features
 from clearhead.models.config_encoders import EncoderConfig
 from clearhead.ops.loss import IGNORED
-from clearhead.text import CharacterTokenizer, MarkedTokenizer, Tokenizer
-from clearhead.training import scoring_masked
-from clearhead.training.masking import masked_whole
+from clearhead.text import CharacterTokenizer, LibraryTokenizer, MarkedTokenizer, Tokenizer
+from clearhead.text.specials import never_made
+from clearhead.training import masking, scoring_masked
+from clearhead.training.masking import MaskedBatch, masked_whole
 from clearhead.training.scoring import losses_of
 from clearhead.training.scoring_masked import score_masked
 
@@ -68,6 +73,33 @@ def test_other_seeds_hide_other_tokens() -> None:
     loaded = guessing()
     assert score_masked(loaded, TEXTS) == score_masked(loaded, TEXTS)
     assert score_masked(loaded, TEXTS, seed=1).loss != score_masked(loaded, TEXTS).loss
+
+
+def test_no_special_id_of_the_tokenizer_stands_for_a_hidden_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file with a special token inside and a hole behind it: neither is among the inputs; the planted fault draws both."""
+    vocab = {"[UNK]": 0, "abba": 1, "cab": 2, "<|im_end|>": 3, "dad": 6}
+    library = tokenizers.Tokenizer(models.WordLevel(vocab, unk_token="[UNK]"))
+    library.pre_tokenizer = pre_tokenizers.Whitespace()
+    library.add_special_tokens(["<|im_end|>"])
+    inner = LibraryTokenizer(library.to_str())
+    assert never_made(inner) == {3, 4, 5}
+    tokenizer = MarkedTokenizer(inner, masked=True)
+    assert never_made(tokenizer) == {3, 4, 5, 7, 8, 9}
+    monkeypatch.setattr(masking, "MASKED", 0.0)
+    monkeypatch.setattr(masking, "RANDOM", 1.0)
+    seen: set[int] = set()
+
+    def watched(*given: Any, **more: Any) -> Iterator[MaskedBatch]:
+        for batch in masked_whole(*given, **more):
+            seen.update(batch.inputs[batch.targets != IGNORED].tolist())
+            yield batch
+
+    monkeypatch.setattr(scoring_masked, "masked_whole", watched)
+    score_masked(guessing(tokenizer), ["abba cab dad x " * 20] * 9)
+    assert seen == {0, 1, 2, 6}
+    monkeypatch.setattr(scoring_masked, "never_made", lambda _: frozenset())
+    score_masked(guessing(tokenizer), ["abba cab dad x " * 20] * 9)
+    assert seen == {0, 1, 2, 3, 4, 5, 6}
 
 
 def test_what_is_not_hidden_is_no_target(monkeypatch: pytest.MonkeyPatch) -> None:

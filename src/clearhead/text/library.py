@@ -82,10 +82,14 @@ class LibraryTokenizer:
         return MappingProxyType(self._opened.specials)
 
     @cached_property
+    def holes(self) -> frozenset[int]:
+        """The ids that have no token."""
+        return frozenset(id for id, token in enumerate(self._opened.tokens) if token is None)
+
+    @cached_property
     def _silent(self) -> frozenset[int]:
         """The ids that decode to nothing, as if they were not there."""
-        holes = (id for id, token in enumerate(self._opened.tokens) if token is None)
-        return frozenset({*self.specials.values(), *holes})
+        return self.holes.union(self.specials.values())
 
     @cached_property
     def _added(self) -> Added:

@@ -17,10 +17,12 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
+from clearhead.text.library import LibraryTokenizer
 from clearhead.text.library_json import HIDDEN
+from clearhead.text.marked import MarkedTokenizer
 from clearhead.text.tokenizer import Tokenizer
 
-__all__ = ["ESCAPE", "GUARD", "encode_special", "guarded"]
+__all__ = ["ESCAPE", "GUARD", "encode_special", "guarded", "never_made"]
 
 GUARD = HIDDEN
 """U+FDD0: it stands inside no spelling, and for nothing."""
@@ -64,6 +66,13 @@ def guarded(tokenizer: Tokenizer, text: str) -> str:
     for place in sorted(places, reverse=True):
         safe.insert(place, GUARD)
     return "".join(safe)
+
+
+def never_made(tokenizer: Tokenizer) -> frozenset[int]:
+    """The ids below `tokenizer.size` that `encode` makes of no text: the special ones, and those that have no token."""
+    inner = tokenizer.inner if isinstance(tokenizer, MarkedTokenizer) else tokenizer
+    holes = inner.holes if isinstance(inner, LibraryTokenizer) else ()
+    return frozenset({*tokenizer.specials.values(), *holes})
 
 
 @lru_cache(maxsize=16)

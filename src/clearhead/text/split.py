@@ -46,6 +46,9 @@ SPLIT_BY_DOCUMENT = 20
 LEAST_CHARACTERS = 11
 """The shortest text with two characters in its validation tail: one to read and one to predict."""
 
+BLOCK = 1 << 14
+"""How many documents' sizes are made numbers of Python's at a time."""
+
 MOST_SHORT = 5
 """How many short documents are named one by one."""
 
@@ -135,7 +138,7 @@ def sides(survey: Survey) -> Sides:
 def parted(documents: Documents, sides: Sides, side: Side) -> Documents:
     """The documents of one side, or the part of each that is on it; what is empty is left out.
 
-    Nothing is held in memory: a document is passed on as it is read.
+    Nothing is held in memory beside `sides`: a document is passed on as it is read.
 
     Args:
         documents: those that were surveyed.
@@ -144,9 +147,10 @@ def parted(documents: Documents, sides: Sides, side: Side) -> Documents:
     """
 
     def of_side() -> Iterator[Document]:
-        for document, train, length in zip_longest(documents(), sides.train.tolist(), sides.lengths.tolist()):
-            if document is None or length is None:
+        for document, sizes in zip_longest(documents(), _sizes(sides)):
+            if document is None or sizes is None:
                 raise UserError(say("split.changed"))
+            train, length = sizes
             if side == "train" and train:
                 yield document._replace(parts=_until(document.parts, train)) if train < length else document
             elif side == "validation" and train < length:
@@ -230,6 +234,13 @@ def split_documents(texts: Sequence[str], context: int) -> DocumentsSplit:
     validation = tuple(text[boundary:] for text, boundary in zip(texts, boundaries, strict=True))
     usable, notes = usable_context(context, list(map(len, train)), list(map(len, validation)))
     return DocumentsSplit(train=train, validation=validation, context=usable, notes=notes)
+
+
+def _sizes(sides: Sides) -> Iterator[tuple[int, int]]:
+    """How many characters of each document train, and how many there are; a list of all would take 64 bytes for each."""
+    for start in range(0, len(sides.lengths), BLOCK):
+        some = slice(start, start + BLOCK)
+        yield from zip(sides.train[some].tolist(), sides.lengths[some].tolist(), strict=True)
 
 
 def _boundaries(lengths: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from clearhead.formats.token_files import TokenSpans
 from clearhead.messages import UserError, say
 from clearhead.ops.loss import IGNORED
 from clearhead.training.order import ALL, Epochs, Share
@@ -143,7 +144,9 @@ class Windows:
 
 
 def lengths_of(documents: Sequence[Document]) -> Ids:
-    """How many ids each document has."""
+    """How many ids each document has; of those in a token file none is made to be asked."""
+    if isinstance(documents, TokenSpans):
+        return documents.lengths
     return np.fromiter((len(document) for document in documents), dtype=np.int64, count=len(documents))
 
 

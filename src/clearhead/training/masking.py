@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -45,8 +46,9 @@ class Hiding:
 
     Args:
         mask: the id that stands for a hidden token.
-        vocab: random ids are below it, so that no mark is among them.
+        vocab: random ids are below it, so that no mark behind them is among them.
         rate: the share of tokens that are chosen, above 0 and at most 1.
+        excluded: ids below `vocab` that are no random ids either: those that no text makes, as `never_made` tells.
 
     Raises:
         UserError: if the rate is outside.
@@ -57,10 +59,16 @@ class Hiding:
     mask: int
     vocab: int
     rate: float = 0.15
+    excluded: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
         if not 0 < self.rate <= 1:
             raise UserError(say("training.setting", name="rate", value=self.rate, wanted="> 0, <= 1"))
+
+    @cached_property
+    def drawn(self) -> Ids:
+        """The ids that may stand for a hidden token, each of them as likely: rising."""
+        return np.setdiff1d(np.arange(self.vocab), np.array(sorted(self.excluded), dtype=np.int64))
 
     def __call__(self, ids: Ids, free: range, generator: np.random.Generator) -> tuple[Ids, Ids]:
         """Inputs and targets (n).
@@ -72,7 +80,9 @@ class Hiding:
         """
         chosen = free.start + generator.permutation(len(free))[: max(1, round(len(free) * self.rate))]
         chances = generator.random(len(chosen))
-        replaced = np.where(chances < MASKED, self.mask, generator.integers(0, self.vocab, len(chosen)))
+        # Places among the ids that are drawn; where none is excluded they are the ids themselves.
+        random = self.drawn[generator.integers(0, len(self.drawn), len(chosen))]
+        replaced = np.where(chances < MASKED, self.mask, random)
         inputs, targets = ids.copy(), np.full(len(ids), IGNORED, dtype=np.int64)
         targets[chosen] = ids[chosen]
         inputs[chosen] = np.where(chances < MASKED + RANDOM, replaced, ids[chosen])
@@ -126,6 +136,7 @@ class Masked:
         vocab: random replacements are below it.
         begin: the mark before each document, never hidden; none if None.
         end: the mark after each document, never hidden; none if None.
+        excluded: ids below `vocab` that are no replacements.
         rate: the share of tokens that are chosen.
         share: which windows are this process's.
 
@@ -144,10 +155,11 @@ class Masked:
         vocab: int,
         begin: int | None,
         end: int | None,
+        excluded: frozenset[int] = frozenset(),
         rate: float = 0.15,
         share: Share = ALL,
     ) -> None:
-        self.hiding, self.cuts = Hiding(mask, vocab, rate), _Cuts(documents, context, begin, end)
+        self.hiding, self.cuts = Hiding(mask, vocab, rate, excluded), _Cuts(documents, context, begin, end)
         self.batch, self.seed, self.share = batch, seed, share
         self.an_epoch = len(self.cuts)
         self.epochs = Epochs(lambda generator: generator.permutation(self.an_epoch), self.an_epoch, seed)
@@ -171,6 +183,7 @@ def masked_whole(
     vocab: int,
     begin: int | None,
     end: int | None,
+    excluded: frozenset[int] = frozenset(),
     rate: float = 0.15,
     limit: int | None = None,
 ) -> Iterator[MaskedBatch]:
@@ -188,13 +201,14 @@ def masked_whole(
         vocab: random replacements are below it.
         begin: the mark before each document; none if None.
         end: the mark after each document; none if None.
+        excluded: ids below `vocab` that are no replacements.
         rate: the share of tokens that are chosen.
         limit: windows are taken until they have so many ids, marks among them, or more; all if None.
 
     Raises:
         UserError: as `Masked`.
     """
-    hiding, cuts = Hiding(mask, vocab, rate), _Cuts(documents, context, begin, end)
+    hiding, cuts = Hiding(mask, vocab, rate, excluded), _Cuts(documents, context, begin, end)
 
     def rows() -> Iterator[tuple[Ids, Ids]]:
         read = 0

@@ -14,6 +14,7 @@ from clearhead.messages import UserError, say
 from clearhead.models.encoder import Encoder
 from clearhead.ops.loss import IGNORED
 from clearhead.text import MarkedTokenizer
+from clearhead.text.specials import never_made
 from clearhead.training.fit import evaluating
 from clearhead.training.masking import masked_whole
 from clearhead.training.scoring import Progress, checked, losses_of, perplexity, sum_of, unseen, usual_batch
@@ -87,6 +88,7 @@ def score_masked(
             seed,
             mask=tokenizer.mask,
             vocab=inner_of(tokenizer).size,
+            excluded=never_made(inner_of(tokenizer)),
             begin=tokenizer.begin,
             end=tokenizer.end,
         )

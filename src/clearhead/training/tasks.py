@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, overload
 
 from clearhead.text.baselines import bigram_loss, unigram_loss
 from clearhead.training.batches import Document, Marked, Windows, whole
@@ -83,10 +83,9 @@ class PackedDocuments:
 
     def levels(self, train: Sequence[Document], validation: Sequence[Document], vocab: int) -> Mapping[str, float]:
         """As `Task.levels`, marks among the tokens."""
-        return _levels(self._marked(train), self._marked(first_scored(validation)), vocab)
-
-    def _marked(self, documents: Sequence[Document]) -> list[Marked]:
-        return [Marked(document, self.begin, self.end) for document in documents]
+        return _levels(
+            _MarkedDocuments(train, self.begin, self.end), first_scored(validation, self.begin, self.end), vocab
+        )
 
 
 @dataclass(frozen=True)
@@ -98,20 +97,22 @@ class HiddenTokens:
         end: the mark after each document, never hidden; none if None.
         mask: the id that stands for a hidden token.
         vocab: the ids below it are those of text.
+        excluded: those among them that no text makes, so that none replaces a token.
     """
 
     begin: int | None
     end: int | None
     mask: int
     vocab: int
+    excluded: frozenset[int] = frozenset()
 
     def objective(
         self, train: Sequence[Document], validation: Sequence[Document], context: int, *, batch: int, seed: int
     ) -> Objective[Any]:
         """As `Task.objective`."""
-        begin, end, mask, vocab = self.begin, self.end, self.mask, self.vocab
+        begin, end, mask, vocab, excluded = self.begin, self.end, self.mask, self.vocab, self.excluded
         return Objective(
-            Masked(train, context, batch, seed, mask=mask, vocab=vocab, begin=begin, end=end),
+            Masked(train, context, batch, seed, mask=mask, vocab=vocab, excluded=excluded, begin=begin, end=end),
             lambda: masked_whole(
                 validation,
                 context,
@@ -119,6 +120,7 @@ class HiddenTokens:
                 seed=0,
                 mask=mask,
                 vocab=vocab,
+                excluded=excluded,
                 begin=begin,
                 end=end,
                 limit=EVALUATION_LIMIT,
@@ -129,7 +131,17 @@ class HiddenTokens:
 
     def levels(self, train: Sequence[Document], validation: Sequence[Document], vocab: int) -> Mapping[str, float]:
         """As `Task.levels`, of single tokens alone: a table of pairs would look at what may be hidden."""
-        return {"unigram": unigram_loss(train, first_scored(validation), vocab)}
+        return {"unigram": unigram_loss(train, self._first_read(validation), vocab)}
+
+    def _first_read(self, documents: Sequence[Document]) -> list[Document]:
+        """What an evaluation reads, without its marks, to the id: it goes on to the end of the last window."""
+        left, taken = EVALUATION_LIMIT, list[Document]()
+        for document in documents:
+            if left < 1:
+                break
+            taken.append(document if len(document) <= left else document[:left])
+            left -= len(Marked(document, self.begin, self.end)) if len(document) else 0
+        return taken
 
 
 def _levels(train: Sequence[Document], validation: Sequence[Document], vocab: int) -> Mapping[str, float]:
@@ -140,12 +152,42 @@ def _rows(context: int) -> int:
     return max(1, EVALUATION_TOKENS // context)
 
 
-def first_scored(documents: Sequence[Document]) -> list[Document]:
-    """The documents, the last of them cut, that have as many tokens as an evaluation scores."""
-    left, taken = EVALUATION_LIMIT + 1, list[Document]()
-    for document in documents:
-        if left < 2:
+def first_scored(documents: Sequence[Document], begin: int | None = None, end: int | None = None) -> list[Document]:
+    """The documents with their marks, the last of them cut, whose targets are those that an evaluation scores.
+
+    Targets are all ids but the first of each document, marks among them, as in `scored_windows`.
+
+    Args:
+        documents: token ids without marks.
+        begin: the mark before each; none if None.
+        end: the mark after each; none if None.
+    """
+    left, taken = EVALUATION_LIMIT, list[Document]()
+    for document in _MarkedDocuments(documents, begin, end):
+        if left < 1:
             break
-        taken.append(document if len(document) <= left else document[:left])
-        left -= len(document)
+        targets = max(0, len(document) - 1)
+        taken.append(document if targets <= left else document[: left + 1])
+        left -= targets
     return taken
+
+
+@dataclass(frozen=True)
+class _MarkedDocuments(Sequence[Marked]):
+    """Documents with their marks, each made when it is asked for: there may be millions."""
+
+    documents: Sequence[Document]
+    begin: int | None
+    end: int | None
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    @overload
+    def __getitem__(self, index: int) -> Marked: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Marked]: ...
+    def __getitem__(self, index: int | slice) -> Marked | list[Marked]:
+        if isinstance(index, slice):
+            return [self[each] for each in range(len(self))[index]]
+        return Marked(self.documents[index], self.begin, self.end)

@@ -16,7 +16,7 @@ from clearhead.training.batches import Document, lengths_of
 from clearhead.training.data_choice import Watch, unwatched
 from clearhead.training.objective import Objective
 from clearhead.training.tasks import EVALUATION_LIMIT, PackedDocuments, RunningText, Task, first_scored
-from clearhead.training.texts import SIDES, Texts, tokenised
+from clearhead.training.texts import BLOCK, SIDES, Texts, known, tokenised
 
 
 @dataclass(frozen=True)
@@ -69,12 +69,12 @@ class TextData:
     @property
     def tokens_per_byte(self) -> float:
         """Of the validation text that is scored: how many tokens, end marks among them, a byte of UTF-8 has."""
-        ids, ends = self.ids["validation"], int(isinstance(self.task, PackedDocuments) and self.task.end is not None)
-        marked = isinstance(self.task, PackedDocuments) and self.task.begin is not None
+        begin, end = (self.task.begin, self.task.end) if isinstance(self.task, PackedDocuments) else (None, None)
         tokens, size = 0, 0
-        for document in first_scored(ids):
-            scored = document[0 if marked else 1 : len(document)]
-            tokens, size = tokens + len(scored) + ends, size + len(self.tokenizer.decode(scored.tolist()).encode())
+        for document in first_scored(self.ids["validation"], begin, end):
+            # Marks decode to nothing.
+            scored = document[1 : len(document)]
+            tokens, size = tokens + len(scored), size + len(self.tokenizer.decode(scored.tolist()).encode())
         return tokens / size if size else math.nan
 
     @property
@@ -89,7 +89,7 @@ def prepare(
     """Turn both sides into ids, in token files in `folder`; short texts shrink the context.
 
     Raises:
-        UserError: if there is nothing to predict.
+        UserError: if there is nothing to predict, or the tokenizer does not know most of it.
     """
     files = tokenised(texts, tokenizer, folder, watch)
     ids: dict[Side, Sequence[Document]] = {side: file.documents for side, file in files.items()}
@@ -97,7 +97,9 @@ def prepare(
     scored = len(files["validation"])
     if scored > EVALUATION_LIMIT:
         notes += (say("training.evaluation_limit", limit=f"{EVALUATION_LIMIT:,}", tokens=f"{scored:,}"),)
-    return TextData(texts, tokenizer, task, ids, len(files["train"]), used, (*texts.notes, *notes))
+    train = files["train"]
+    notes += known(tokenizer, (train.ids(start, start + BLOCK) for start in range(0, len(train), BLOCK)))
+    return TextData(texts, tokenizer, task, ids, len(train), used, (*texts.notes, *notes))
 
 
 def fitting_context(task: Task, ids: dict[Side, Sequence[Document]], context: int) -> tuple[int, tuple[str, ...]]:
