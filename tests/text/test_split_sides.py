@@ -2,6 +2,7 @@
 
 import hashlib
 import random
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clearhead.messages import UserError
-from clearhead.text import split_documents
+from clearhead.text import split, split_documents
 from clearhead.text.documents import Document, Documents
 from clearhead.text.split import SPLIT_BY_DOCUMENT, Sides, parted, sides, usable_context
 from clearhead.text.survey import Survey, survey
@@ -49,6 +50,27 @@ def test_many_documents_go_whole_to_one_side_by_their_digest():
     # The planted faults: the last tenth, and a digest of which another end is taken, choose others.
     assert validation != MANY[-len(validation) :]
     assert validation != [text for text in MANY if int(hashlib.sha256(text.encode()).hexdigest()[-16:], 16) < CUT]
+
+
+def test_sizes_of_many_documents_are_no_list(monkeypatch):
+    """Whatever the blocks are; the planted fault, one block of all, holds 64 bytes and more for each document."""
+    whole = both(MANY)
+    monkeypatch.setattr(split, "BLOCK", 7)
+    assert both(MANY) == whole
+    lengths = np.arange(1000, 101_000)
+    where = Sides(True, lengths, lengths, "")
+    none = [Document(None, None, ())] * len(lengths)
+
+    def held(block: int) -> float:
+        monkeypatch.setattr(split, "BLOCK", block)
+        tracemalloc.start()
+        assert sum(1 for _ in parted(lambda: iter(none), where, "train")()) == len(lengths)
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return most / len(lengths)
+
+    assert held(1 << 10) < 4
+    assert held(1 << 20) > 60
 
 
 @given(st.randoms(), st.integers(20, 60), st.integers(1, 9))
