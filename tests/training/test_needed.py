@@ -17,7 +17,7 @@ from clearhead.models.config_encoders import EncoderDecoderConfig
 from clearhead.models.cost import parameters, training_memory
 from clearhead.training.batches import Batch
 from clearhead.training.losses import next_token
-from clearhead.training.needed import HELD, Needed, Thrift, needed_memory
+from clearhead.training.needed import HELD, LOADED, Needed, Thrift, needed_memory
 from clearhead.training.recompute import recompute
 from tests.models.test_cost import kept_bytes
 
@@ -39,17 +39,21 @@ def really_kept(config: DecoderConfig, rows: int, *, again: bool = False) -> int
 
 
 def test_without_dropout_and_thrift_it_is_the_cost_model() -> None:
-    needed, memory = needed_memory(DEEP, 3), training_memory(DEEP, 3)
+    needed, memory = needed_memory(DEEP, 3, evaluated=0), training_memory(DEEP, 3)
     assert needed[:4] == (memory.weights, memory.gradients, memory.optimizer, memory.activations)
     assert needed.logits == 2 * 4 * 3 * 48 * 53
-    assert needed.peak == memory.weights + memory.optimizer + int(HELD * (memory.activations + needed.logits))
+    own = memory.weights + memory.optimizer + memory.gradients
+    assert needed.peak == own + int(HELD * (memory.activations + needed.logits)) + LOADED
 
 
-def test_where_gradients_are_the_most_they_decide() -> None:
-    wide = replace(DEEP, width=512, context=4)
-    needed = needed_memory(wide, 1)
-    assert needed.gradients > needed.activations + needed.logits
-    assert needed.peak == sum(needed[:5])
+def test_an_evaluation_holds_its_widest_tensors() -> None:
+    for config, widest in ((DEEP, 64 + 2 * 256), (replace(DEEP, vocab=9_000), 2 * 9_000 + 64)):
+        needed, without = (needed_memory(config, 1, evaluated=tokens) for tokens in (8_000, 0))
+        assert needed.evaluation == 4 * 8_000 * widest
+        assert needed.peak - without.peak == int(HELD * needed.evaluation)
+        elsewhere = needed_memory(config, 1, evaluated=8_000, on_cpu=False)
+        own = elsewhere.weights + elsewhere.optimizer + elsewhere.gradients
+        assert elsewhere.peak == own + max(elsewhere.evaluation, elsewhere.activations + elsewhere.logits)
 
 
 @pytest.mark.parametrize("rows", [2, 7])
@@ -83,10 +87,10 @@ def test_rows_that_go_through_together_count() -> None:
 
 def test_logits_of_some_tokens_at_a_time_are_all_that_is_held() -> None:
     wide = replace(DEEP, vocab=50_000)
-    usual, thrifty = needed_memory(wide, 3), needed_memory(wide, 3, thrift=Thrift(logits_at_once=16))
+    usual, thrifty = (needed_memory(wide, 3, evaluated=0, thrift=each) for each in (None, Thrift(logits_at_once=16)))
     assert usual.activations - thrifty.activations == 4 * 3 * 48 * 50_000
     assert thrifty.logits == 3 * 4 * 16 * 50_000
-    assert thrifty.peak < usual.peak / 3
+    assert thrifty.peak - LOADED < (usual.peak - LOADED) / 2
 
 
 @pytest.mark.parametrize(
@@ -112,7 +116,7 @@ def test_pairs_keep_weights_of_three_kinds_of_attention() -> None:
     weights = 4 * (2 * 17 * 17 + 2 * 11 * 11 + 2 * 11 * 17)
     features = 32 * (5 * 11 + 2 * 11 + 5 * 17)
     assert dropped.activations - plain.activations == 5 * (9 * weights + 4 * features)
-    elsewhere = needed_memory(PAIRS, 5, on_cpu=False)
+    elsewhere = needed_memory(PAIRS, 5, on_cpu=False, evaluated=0)
     assert elsewhere.activations - plain.activations == 5 * features
     assert elsewhere.peak == sum(elsewhere[:5])
 

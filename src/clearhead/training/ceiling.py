@@ -51,8 +51,9 @@ class Ceiling:
 def matmul_ceiling(device: torch.device, dtype: torch.dtype = torch.float32) -> float:
     """FLOP/s of a product of two large square matrices: 2·n³ / seconds, the fastest of a few.
 
-    n is the largest power of two for which a few products take about a quarter of a second, at most 8192. On an accelerator
-    the clock is read when the device has finished. The threads are those that PyTorch has now. No random number is drawn from
+    n is doubled from 256 on, until a few products would take more than a quarter of a second, at most to 8192; the best n counts. On a
+    machine that others use, too, a short product is more likely to be left alone than a long one. On an accelerator the clock is
+    read when the device has finished. The threads are those that PyTorch has now. No random number is drawn from
     the process.
 
     Args:
@@ -62,11 +63,12 @@ def matmul_ceiling(device: torch.device, dtype: torch.dtype = torch.float32) -> 
     Source: on measuring asynchronous devices, PyTorch's notes on CUDA semantics.
     """
     side, taken = SMALLEST, _seconds(device, dtype, SMALLEST, TIMES)
-    # Eight times the arithmetic for twice the side, and a little faster by FLOP/s.
+    best = 2 * side**3 / taken
     while side < LARGEST and TIMES * 8 * taken < SECONDS:
         side *= 2
-        taken = _seconds(device, dtype, side, 2)
-    return 2 * side**3 / min(taken, _seconds(device, dtype, side, TIMES))
+        taken = _seconds(device, dtype, side, TIMES)
+        best = max(best, 2 * side**3 / taken)
+    return best
 
 
 def update_flops(config: ModelConfig, objective: Objective[Any], *, low_rank: bool = False) -> float:

@@ -9,12 +9,15 @@ from clearhead.models.config import ModelConfig, StackConfig
 from clearhead.models.config_encoders import EncoderDecoderConfig
 from clearhead.models.cost import parameters
 from clearhead.models.cost_kept import kept
+from clearhead.training.tasks import EVALUATION_TOKENS
 
 HELD = 2.0
 """How much memory activations take on a CPU over what they have in it.
 
-Measured with glibc, which keeps freed blocks in its heap, where those of the next update do not fit in the same order: from the second
-update on 1.9 to 2.0, with an allocator that gives back everything 0.9 to 1.0 (docs/log.md)."""
+Measured with glibc (docs/log.md): it keeps freed blocks in its heap, where those of the next update, or of an evaluation, do not fit in the
+same order. With an allocator that gives back everything it is 0.9 to 1.0."""
+LOADED = 60_000_000
+"""Bytes that PyTorch takes on a CPU when it first trains anything: threads, kernels, workspaces (docs/log.md)."""
 HALF_KEPT = 0.6
 """What is kept of activations where the forward is cast to 16 bits: products are halved, the sums of the residual stream are not."""
 
@@ -45,6 +48,8 @@ class Needed(NamedTuple):
     """What a forward keeps for the backward."""
     logits: int
     """What the loss holds beside what it keeps."""
+    evaluation: int
+    """What an evaluation's forward holds."""
     peak: int
     """The most that is held at once."""
 
@@ -58,11 +63,13 @@ def needed_memory(
     optimizer: str = "adamw",
     thrift: Thrift | None = None,
     trained: int | None = None,
+    evaluated: int = EVALUATION_TOKENS,
     on_cpu: bool = True,
 ) -> Needed:
     """Bytes that an update takes beside what the process has before there is a model.
 
-    weights + optimiser + max(gradients + a, h·a), a = activations + logits; h = 2 on a CPU (`HELD`), 1 elsewhere.
+    On a CPU weights + optimiser + gradients + 2·(activations + logits + evaluation) and 60 MB, as measured (`HELD`, `LOADED`); elsewhere
+    weights + optimiser + gradients + max(activations + logits, evaluation). An evaluation of n tokens at a time holds n · max(D + 2·F, 2·V + D) numbers.
     In float32 with P parameters of which Q are trained: weights 4·P, gradients 4·Q, AdamW's two means 8·Q; Muon has one for
     the matrices of the blocks. Activations are those of `models.cost_kept.kept`, of the rows that go through together, and
     what dropout keeps: on a CPU 4 bytes for each feature that it may drop, (2·L + 1)·T·D a row, and 9 for each attention
@@ -79,6 +86,7 @@ def needed_memory(
         optimizer: "adamw" or "muon".
         thrift: what lets it do with less; nothing if None.
         trained: Q, where fewer than all parameters are trained.
+        evaluated: tokens that go through the model together in an evaluation.
         on_cpu: whether it runs on a CPU.
     """
     thrift = Thrift() if thrift is None else thrift
@@ -97,10 +105,11 @@ def needed_memory(
     small = 1.0 if dtype == "float32" else HALF_KEPT
     activations = int(rows * (4 * small * max(0, a_row) + _dropped(config, thrift, on_cpu=on_cpu)))
     logits = 4 * config.vocab * at_once * (2 if thrift.logits_at_once is None else 3)
-    together = activations + logits
-    highest = max(gradients + together, int((HELD if on_cpu else 1) * together))
+    evaluation = 4 * evaluated * max(config.width + 2 * config.hidden, 2 * config.vocab + config.width)
+    update = activations + logits
+    highest = int(HELD * (update + evaluation)) + LOADED if on_cpu else max(update, evaluation)
     means = 8 * moved - spared
-    return Needed(weights, gradients, means, activations, logits, weights + means + highest)
+    return Needed(weights, gradients, means, activations, logits, evaluation, weights + means + gradients + highest)
 
 
 def _of_weights(dtype: str, count: int, moved: int) -> tuple[int, int]:
