@@ -159,6 +159,35 @@ def test_a_nul_anywhere_is_no_text(place, encoding):
             examined(PATH, chopped(bytes(data), size), encoding, "strict")
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "auto", "gb18030", "utf-16", "utf-16-be"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_the_first_nul_is_named_by_line_and_offset(encoding, end):
+    """A NUL is what the file is refused for, though another control code stands before it."""
+    text = (
+        f"\ufeff小猫{end}ab\x01{end * 2}小\0猫\0{end}"
+        if encoding == "auto"
+        else f"小猫{end}ab\x01{end * 2}小\0猫\0{end}"
+    )
+    found = f"3 control codes such as NUL in {9 + 4 * len(end)} characters, 0x00 on line 4 (behind {6 + 3 * len(end)} characters)"
+    data = text.encode("utf-8" if encoding == "auto" else encoding)
+    for size in (1, 2, 3, 5, 99):
+        with pytest.raises(UserError) as error:
+            examined(PATH, chopped(data, size), encoding, "strict")
+        assert found.replace(f"in {9 + 4 * len(end)}", f"in {len(text) - text.startswith(chr(0xFEFF))}") in str(
+            error.value
+        )
+
+
+def test_without_a_nul_the_first_control_code_is_named():
+    text = "words\nand \x02 more\x03"
+    for size in (1, 4, 99):
+        with pytest.raises(UserError, match=r"2 control codes .*, 0x02 on line 2 \(behind 10 characters\)"):
+            examined(PATH, chopped(text.encode(), size), "auto", "strict")
+    # What is judged by its bytes: no encoding was recognised.
+    with pytest.raises(UserError, match=r"1 control codes .* in 4 characters, 0x00 on line 2 \(behind 3 characters\)"):
+        examined(PATH, chopped(b"\xff\xfa\n\0", 2), "auto", "strict")
+
+
 def test_a_mark_is_removed_at_the_start_alone():
     data = "\ufeffab\ufeff".encode()
     for size in range(1, len(data) + 1):

@@ -26,10 +26,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{path} 只有 {size:,} 字节，至少需要 {least:,} 字节：请补充文字，或换一个更长的文件。",
     ),
     "text.binary": (
-        "{path} looks like a binary file: {count:,} control codes such as NUL in {total:,} characters. "
-        "Give a text file, or name its encoding with --encoding.",
-        "{path} 像是二进制文件：{total:,} 个字符中有 {count:,} 个 NUL 之类的控制码。"
-        "请给出文本文件，或用 --encoding 指明编码。",
+        "{path} looks like a binary file: {count:,} control codes such as NUL in {total:,} characters, 0x{code:02X} on line "
+        "{line:,} (behind {offset:,} characters). Remove them, give a text file, or name its encoding with --encoding.",
+        "{path} 像是二进制文件：{total:,} 个字符中有 {count:,} 个 NUL 之类的控制码，其中 0x{code:02X} 在第 {line:,} 行"
+        "（之前有 {offset:,} 个字符）。请删去它们，给出文本文件，或用 --encoding 指明编码。",
     ),
     "text.wrong_byte": (
         "{path} is not {encoding}: byte 0x{byte:02X} at offset {offset:,} does not fit. "

@@ -28,6 +28,7 @@ import numpy as np
 
 from clearhead.messages import UserError, say
 from clearhead.text.code_points import code_points
+from clearhead.text.controls import ControlCodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
     from clearhead.text.streams import Blocks
 
-__all__ = ["MARK", "WrongByteError", "codec_name", "control_codes", "decoded", "recognised", "require_text"]
+__all__ = ["MARK", "WrongByteError", "codec_name", "decoded", "recognised"]
 
 MARK = "\ufeff"
 """What a byte order mark is once it is decoded."""
@@ -69,9 +70,6 @@ _COMMON_HAN = (
     "对對可里裡后後小么麼心多天而能好都然没沒日于於起还還发發成事只作当當想看文无無开開手用主行方又如前所本见見"
     "头頭面公同三已老从從动動长長花风風春月山云雲水何君夜知白江"
 )
-
-# Control codes other than white space, the end mark of DOS and ESC (coloured logs are text).
-_CONTROL = bytes([*range(0x09), *range(0x0E, 0x1A), *range(0x1C, 0x20), 0x7F])
 
 # Notations for identifiers and host names, which Python lists among its text encodings.
 _NOT_FOR_FILES = frozenset({"idna", "punycode", "unicode-escape", "raw-unicode-escape"})
@@ -141,7 +139,7 @@ def recognised(blocks: Blocks, path: Path) -> str:
     if _is_gb18030(blocks()):
         return "gb18030"
     # Before a byte is blamed: Latin-1 gives one character a byte, which is what is counted here.
-    require_text(path, sum(map(control_codes, blocks())), size, nul)
+    _require_text(blocks(), path)
     return "utf-8"
 
 
@@ -171,28 +169,11 @@ def decoded(blocks: Iterable[bytes], encoding: str, errors: str = "strict") -> I
             yield part
 
 
-def control_codes(text: bytes) -> int:
-    """How many bytes are control codes other than white space, the end mark of DOS and ESC.
-
-    In UTF-8, GB18030 and Latin-1 such a byte is such a character.
-    """
-    return len(text) - len(text.translate(None, _CONTROL))
-
-
-def require_text(path: Path, controls: int, total: int, nul: bool) -> None:
-    """Refuse what is no writing.
-
-    Args:
-        path: the file.
-        controls: how many control codes it holds.
-        total: how many characters.
-        nul: whether one of them is NUL.
-
-    Raises:
-        UserError: it holds a NUL, or more than 1% of it are control codes.
-    """
-    if nul or controls > 0.01 * total:
-        raise UserError(say("text.binary", path=path, count=controls, total=total))
+def _require_text(blocks: Iterable[bytes], path: Path) -> None:
+    controls = ControlCodes()
+    for block in blocks:
+        controls.take(block.decode("latin-1"))
+    controls.require_text(path)
 
 
 def _with_end(blocks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:

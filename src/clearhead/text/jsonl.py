@@ -1,4 +1,8 @@
-"""A .jsonl file -> its objects, one a line, each with its line number; a broken line is named."""
+r"""A .jsonl file -> its objects, one a line, each with its line number; a broken line is named.
+
+A control code that stands in the file as a byte is judged as in any text file. One that a string writes as an escape, NUL as
+`\u0000` among them, was meant: it is a character like any other.
+"""
 
 from __future__ import annotations
 

@@ -15,11 +15,10 @@ from clearhead.text.characters import (
     MARK,
     WrongByteError,
     codec_name,
-    control_codes,
     decoded,
     recognised,
-    require_text,
 )
+from clearhead.text.controls import ControlCodes
 from clearhead.text.streams import Progress, blocks_of, nothing
 
 if TYPE_CHECKING:
@@ -130,9 +129,8 @@ def examined(path: Path, read: Read, encoding: str, errors: str, progress: Progr
         notes.append(say("text.encoding_recognised", path=path, encoding=used.upper()))
     if errors == "replace":
         notes.extend(_replaced(path, read, used))
-    size = total = controls = 0
-    marked = nul = False
-    blank = True
+    size, controls = 0, ControlCodes()
+    marked, blank = False, True
     ends = io.IncrementalNewlineDecoder(None, translate=True)
 
     def counted() -> Iterator[bytes]:
@@ -144,17 +142,15 @@ def examined(path: Path, read: Read, encoding: str, errors: str, progress: Progr
     for number, part in enumerate(_decoded(path, counted(), used, errors)):
         marked = marked or (number == 0 and part.startswith(MARK))
         text = part.removeprefix(MARK) if number == 0 else part
-        total += len(text)
         blank = blank and not text.strip()
-        nul = nul or "\0" in text
-        controls += control_codes(text.encode("utf-8", "surrogatepass"))
+        controls.take(text)
         ends.decode(text)
     ends.decode("", final=True)
     if marked:
         notes.append(say("text.bom_removed", path=path))
     # White space may be made of control codes alone; that is no text rather than a binary file.
     if not blank:
-        require_text(path, controls, total, nul)
+        controls.require_text(path)
     return TextFile(path, read, used, errors, size, blank, _kinds(ends.newlines), tuple(notes))
 
 
