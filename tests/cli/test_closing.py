@@ -107,7 +107,7 @@ def test_the_card_of_a_text_has_the_right_numbers(ended: tuple[Plan, Training]) 
     [
         ("clearhead.training.text_data.TextData.tokens_per_byte", 1.0, "bits per byte"),
         ("clearhead.training.text_data.TextData.uniform", 9.0, "guessing"),
-        ("clearhead.training.text_data.TextData.levels", {"unigram": 2.0, "bigram": 1.0}, "a table of token pairs"),
+        ("clearhead.cli.closing._levels", lambda _: {"unigram": 2.0, "bigram": 1.0}, "a table of token pairs"),
         ("clearhead.cli.closing.perplexity", lambda loss: 2**loss, "perplexity"),
         ("clearhead.cli.closing.lines_of", lambda _: [{"step": 6, "loss": 1.0, "val_loss": 2.0}], "gap"),
         ("clearhead.training.text_data.TextData.tokens_a_step", lambda *_: 5.0, "tokens learnt"),

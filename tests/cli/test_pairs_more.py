@@ -235,7 +235,7 @@ def test_a_training_that_goes_wrong_keeps_what_was_right(clearhead: Clearhead, p
     wild = ("--lr", "1e30", "--warmup", 0, "--eval-every", 1)
     said = clearhead("train", pairs, *KIND, "--out", tmp_path / "run", *SIZES, "--steps", 3, *wild)
     assert said.status == 2
-    assert said.err.splitlines()[-1].startswith("clearhead: the loss of step 2 is not a finite number")
+    assert said.err.splitlines()[-1].startswith("clearhead: step 2 ")
 
 
 @pytest.mark.parametrize(

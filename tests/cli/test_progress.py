@@ -189,7 +189,7 @@ def test_a_whole_training_in_a_log(clearhead: Clearhead, text: Path, tmp_path: P
     bars = [line for line in said.err.splitlines() if line.startswith("training ")]
     assert len(bars) == 1
     assert bars[0].startswith("training 6/6 (100%) [")
-    assert bars[0].endswith("tokens/s")
+    assert bars[0].endswith("% of the ceiling")
 
 
 def test_files_read_in_a_moment_show_no_bar(capsys: pytest.CaptureFixture[str]) -> None:

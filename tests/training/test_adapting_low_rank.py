@@ -19,7 +19,10 @@ from clearhead.models.adapt import frozen_tensors
 from clearhead.models.low_rank import LowRank
 from clearhead.training import run as training_run
 from clearhead.training.adapting import frozen_digest, unchanged
+from clearhead.training.objective import Objective
+from clearhead.training.recipe import Recipe, recipe
 from clearhead.training.run import measured_speed
+from clearhead.training.settings import TrainingSettings
 from tests.oracles.compare import assert_same, assert_within
 from tests.training.toy import CPU, differing, objective, state
 from tests.training.toy_adapting import CONFIG, LOW_RANK, after, begin, go_on, logits, own, trained
@@ -124,18 +127,17 @@ def test_a_frozen_weight_that_moves_is_found(tmp_path: Path, source: Loaded, nam
 def test_an_optimiser_that_moves_all_weights_is_found(
     tmp_path: Path, source: Loaded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def thawed(model: torch.nn.Module, **options: Any) -> torch.optim.AdamW:
+    def thawed(model: torch.nn.Module, settings: TrainingSettings, objective: Objective[Any]) -> Recipe:
         frozen = [parameter for parameter in model.parameters() if not parameter.requires_grad]
         for parameter in frozen:
             parameter.requires_grad_()
-        made = adamw(model, **options)
+        made = recipe(model, settings, objective)
         for parameter in frozen:
             parameter.requires_grad_(False)
             parameter.grad = torch.ones_like(parameter)
         return made
 
-    adamw = training_run.adamw
-    monkeypatch.setattr(training_run, "adamw", thawed)
+    monkeypatch.setattr(training_run, "recipe", thawed)
     monkeypatch.setattr(torch.optim.AdamW, "zero_grad", lambda *_, **__: None)
     training = begin(tmp_path / "run", source, LOW_RANK)
     for _, _event in zip(range(2), training.events(), strict=False):

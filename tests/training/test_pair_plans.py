@@ -15,7 +15,7 @@ from clearhead.messages import UserError
 from clearhead.models.config import DecoderConfig, ModelConfig
 from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
 from clearhead.text import MarkedTokenizer
-from clearhead.training import plan as planning
+from clearhead.training import choosing
 from clearhead.training.data_choice import DataChoice
 from clearhead.training.pair_data import PairData
 from clearhead.training.pairs import PairBatch, Shuffled
@@ -59,7 +59,7 @@ def test_sizes_are_told_when_they_were_picked_and_not_when_given(tmp_path: Path,
 def test_without_steps_the_speed_and_the_pairs_decide(
     tmp_path: Path, pairs: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planning, "measured_speed", lambda *_, lora: 1e9)
+    monkeypatch.setattr(choosing, "measured_speed", lambda *_, lora, settings: 1e9)
     plan = new_plan(tmp_path / "run", [pairs], {"batch": 2}, model=TINY, device=CPU)
     assert isinstance(plan.data, PairData)
     # 30 passes over 29 pairs, two at a time; a number of steps is rounded down to two digits.

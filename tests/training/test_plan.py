@@ -10,8 +10,9 @@ import pytest
 from clearhead.formats.run import read_run
 from clearhead.messages import UserError
 from clearhead.models.config import DecoderConfig, ModelConfig
-from clearhead.training import plan as planning
-from clearhead.training.plan import Given, Plan, new_plan, resumed_plan
+from clearhead.training import choosing
+from clearhead.training.choosing import Given
+from clearhead.training.plan import Plan, new_plan, resumed_plan
 from clearhead.training.run import Training, measured_speed
 from clearhead.training.sizing import (
     CORPUS_SECONDS,
@@ -80,7 +81,7 @@ def test_the_learning_rate_falls_with_the_width() -> None:
 def test_without_steps_the_speed_of_this_machine_decides(
     tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planning, "measured_speed", lambda *_, lora: 240.0)
+    monkeypatch.setattr(choosing, "measured_speed", lambda *_, lora, settings: 240.0)
     plan = new_plan(tmp_path / "run", [text], {"batch": 2}, model=SIZES, device=CPU)
     assert plan.settings.steps == 2_200 == int(TEXT_SECONDS * 240 / 24 / 100) * 100
     assert "2200" in plan.reasons[0].replace(",", "")

@@ -113,12 +113,15 @@ def finish(path: Path, *stops: int, settings: TrainingSettings = SETTINGS) -> Tr
 
 
 def state(trained: Training) -> dict[str, Tensor]:
-    """Every number that a training has: weights, and the optimiser's means."""
-    weights = dict(trained.model.named_parameters())
-    means = trained.optimizer.state_dict()["state"]
-    return {name: tensor.detach() for name, tensor in weights.items()} | {
-        f"{index}.{name}": tensor for index, each in means.items() for name, tensor in each.items()
+    """Every number that a training has: weights, the optimisers' means, masters."""
+    weights, stepper = dict(trained.model.named_parameters()), trained.recipe.stepper
+    means = {
+        f"{number}.{index}.{name}": torch.as_tensor(value)
+        for number, optimizer in enumerate(stepper.optimizers)
+        for index, each in optimizer.state_dict()["state"].items()
+        for name, value in each.items()
     }
+    return {name: tensor.detach() for name, tensor in weights.items()} | means | stepper.extra_state()
 
 
 def differing(first: dict[str, Tensor], second: dict[str, Tensor]) -> list[str]:

@@ -26,6 +26,8 @@ from clearhead.training.tasks import HiddenTokens
 from clearhead.training.text_data import TextData
 from clearhead.training.verdict import Known, Verdict, judged
 
+LEVELS = ("unigram", "bigram")
+
 Row = tuple[str, str]
 """What it is, and its number."""
 
@@ -55,13 +57,19 @@ def closing(plan: Plan, training: Training) -> list[str]:
 
 def next_command(plan: Plan, out: str) -> str:
     """What can be done with the model now, without the name of the program."""
-    data, files = plan.data, [quote(file) for file in plan.data.source.get("files", ())]
+    data = plan.data
     if isinstance(data, ConversationData):
         return f"chat {quote(out)}"
     if isinstance(data, PairData):
         # It answers nothing unasked.
         return f"generate {quote(out)} --prompt={quote(data.example.source)}"
-    return f"eval {quote(out)} {' '.join(files)}" if isinstance(data.task, HiddenTokens) else f"generate {quote(out)}"
+    if not isinstance(data.task, HiddenTokens):
+        return f"generate {quote(out)}"
+    files = [quote(file) for file in data.source.get("files", ())]
+    # Read otherwise, the files would hold another text.
+    read = [f"--{name}={quote(data.source[name])}" for name in ("encoding", "errors", "field") if name in data.source]
+    usual = "--encoding=auto"
+    return " ".join(["eval", quote(out), *files, *(flag for flag in read if flag != usual)])
 
 
 def framed(title: str, groups: Sequence[Sequence[Row]], *, plain: bool) -> list[str]:
@@ -113,15 +121,24 @@ def _known(plan: Plan, steps: int) -> Known:
     fresh = plan.run.begins_with is None
     return Known(
         uniform=data.uniform,
-        levels=data.levels if isinstance(data, TextData) else {},
+        levels=_levels(plan),
         entropy=data.entropy if isinstance(data, TextData) else None,
         epochs=steps * data.tokens_a_step(config, settings.batch) / data.tokens,
         # What another model learns next is learnt at other rates, and its dropout is its own.
-        usual_lr=pick_lr(config.width) if fresh else None,
+        usual_lr=pick_lr(config.width, settings.optimizer) if fresh else None,
         clip=settings.clip,
         dropout=config.dropout if fresh else None,
         comparable=not settings.label_smoothing,
     )
+
+
+def _levels(plan: Plan) -> Mapping[str, float]:
+    """The losses of tables of counts, as the run has recorded them; runs of older versions have not."""
+    if not isinstance(plan.data, TextData):
+        return {}
+    known = plan.run.details.get("levels")
+    recorded = {name: known[name] for name in LEVELS if name in known} if isinstance(known, dict) else {}
+    return recorded or plan.data.levels
 
 
 def _ladder(plan: Plan, known: Known, last: Evaluated) -> list[Row]:

@@ -152,8 +152,8 @@ def _one_line(problem: str, options: ArgumentParser) -> str:
     keys = ".".join(re.findall(r'Parser key "([^"]+)"', problem))
     if option := re.search(r"Option '([^']+)' is not accepted", problem):
         return _unknown(f"--{keys}.{option[1]}", options)
-    if reason := _fault_of_config(problem):
-        return say("cli.bad_config", reason=reason)
+    if known := _known_fault(problem):
+        return known
     last = " ".join(problem.strip().splitlines()[-1].split())
     if choice := re.search(r"Expected a dot import path string: (.*)", last):
         return say("cli.unknown_choice", flag=f"--{keys}", value=choice[1], known=", ".join(_choices(keys)))
@@ -162,6 +162,13 @@ def _one_line(problem: str, options: ArgumentParser) -> str:
         wanted = " / ".join(kind for kind in kinds_wanted if kind != "NoneType")
         return say("cli.wrong_value", flag=f"--{_dashed(keys, options)}", value=value[1], wanted=wanted)
     return last
+
+
+def _known_fault(problem: str) -> str | None:
+    """What to say of a report that names internals."""
+    if reason := _fault_of_config(problem):
+        return say("cli.bad_config", reason=reason)
+    return say("training.lora_without_rank") if "Namespace(rank=None" in problem else None
 
 
 def _fault_of_config(problem: str) -> str | None:

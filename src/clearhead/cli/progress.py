@@ -10,10 +10,13 @@ from types import TracebackType
 from clearhead.cli.bar import bar_of
 from clearhead.cli.samples import sampled
 from clearhead.messages import say
+from clearhead.training.asked import Data
 from clearhead.training.data_choice import Told
 from clearhead.training.fit import Update
 from clearhead.training.plan import Plan
 from clearhead.training.run import Evaluated, Event, Training
+from clearhead.training.tasks import HiddenTokens
+from clearhead.training.text_data import TextData
 
 KEPT = 0.9
 """How much of the smoothed loss and speed each update keeps: about the last ten count."""
@@ -47,7 +50,7 @@ class Progress:
                 # The whole validation text is read now, which may take seconds.
                 self._bar.busy(say("cli.train.evaluating"))
         elif isinstance(event, Evaluated):
-            self._bar.write(_evaluated(event))
+            self._bar.write(_evaluated(event, self._plan.data))
             # A model whose training went wrong writes nothing.
             text = sampled(self._training, self._plan) if math.isfinite(event.val_loss) else None
             if text is not None:
@@ -96,8 +99,10 @@ def reading_bar(what: str, size: int) -> Iterator[Told]:
         yield bar.move
 
 
-def _evaluated(event: Evaluated) -> str:
+def _evaluated(event: Evaluated, data: Data) -> str:
     loss = f"{event.val_loss:.4f}"
+    if isinstance(data, TextData) and isinstance(data.task, HiddenTokens):
+        return say("cli.train.evaluated_hidden", step=event.step, loss=loss)
     for share in event.measures.values():
         return say("cli.train.evaluated_pairs", step=event.step, loss=loss, share=f"{share:.2%}")
     return say("cli.train.evaluated", step=event.step, loss=loss)

@@ -98,7 +98,7 @@ def options() -> ArgumentParser:
         "--model",
         type=ModelConfig,
         default=None,
-        help="Decoder (default) or EncoderDecoder, its sizes and parts, as in --model.layers 4 --model.positions Rotary;"
+        help="Decoder (default), Encoder or EncoderDecoder, its sizes and parts, as in --model.layers 4 --model.positions Rotary;"
         " what is not given is chosen for the data (--model.help DecoderConfig lists all)",
     )
     made.add_argument(
@@ -162,23 +162,27 @@ def _train(asked: Namespace, typed: frozenset[str], *, kind_named: bool) -> int:
 
 def _run(asked: Namespace, plan: Plan, device: torch.device, *, pairs_meant: bool) -> int:
     from clearhead.cli.closing import closing, next_command  # noqa: PLC0415
-    from clearhead.cli.follow import follow, warned  # noqa: PLC0415
+    from clearhead.cli.follow import available, estimate_of, follow, warned  # noqa: PLC0415
     from clearhead.training.run import Training  # noqa: PLC0415
 
+    batch, seed = plan.settings.batch, plan.settings.seed
+    objective = plan.data.objective(plan.run.model, batch=batch, seed=seed)
+    done = plan.run.checkpoints()[-1:]
+    if done and done[0].step >= plan.settings.steps:
+        print(say("cli.train.finished_already", out=asked.out, steps=done[0].step))
+        return 0
+    estimate = estimate_of(plan, objective, device)
+    room = available(device)
+    training = Training(plan.run, plan.settings, objective, device, init=plan.init)
     for note in (*plan.data.notes, *plan.reasons):
         _tell(note)
     if not pairs_meant and _looks_like_pairs(plan):
         _tell(say("cli.train.looks_like_pairs"))
-    batch, seed = plan.settings.batch, plan.settings.seed
-    objective = plan.data.objective(plan.run.model, batch=batch, seed=seed)
-    training = Training(plan.run, plan.settings, objective, device, init=plan.init)
-    if training.step >= plan.settings.steps:
-        print(say("cli.train.finished_already", out=asked.out, steps=training.step))
-        return 0
-    for line in warned(plan, training):
-        _tell(line)
+    for line in (estimate.words(), estimate.warning(room), *warned(plan, device)):
+        if line is not None:
+            _tell(line)
     with _stop_between_updates() as stopped:
-        last = follow(training, plan, stopped, tensorboard=asked.tensorboard)
+        last = follow(training, plan, estimate, stopped, tensorboard=asked.tensorboard)
     if training.step < plan.settings.steps:
         training.save_if_new()
         command = f"{own_name()} train --out {quote(asked.out)} --resume"
@@ -202,7 +206,17 @@ def _plan(asked: Namespace, typed: frozenset[str], device: torch.device) -> Plan
     model, named = _preset(asked, typed)
     choice = DataChoice(**{field.name: asked[field.name] for field in fields(DataChoice)})
     if asked.resume:
-        return resumed_plan(Path(asked.out), files, given, choice=choice, model=model, typed=named, watch=reading_bar)
+        return resumed_plan(
+            Path(asked.out),
+            files,
+            given,
+            choice=choice,
+            model=model,
+            typed=named,
+            init=asked.init,
+            lora=asked.lora,
+            watch=reading_bar,
+        )
     return new_plan(
         Path(asked.out),
         files,

@@ -32,6 +32,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "step {step}: validation loss {loss}; it writes:",
         "第 {step} 步：验证损失 {loss}；它写道：",
     ),
+    "cli.train.evaluated_hidden": (
+        "step {step}: validation loss {loss}; in place of hidden tokens its guesses, [guess], or [guess≠token] where it is wrong:",
+        "第 {step} 步：验证损失 {loss}；被遮住的 token 处是它的猜测：[猜测]，猜错时为 [猜测≠原 token]：",
+    ),
     "cli.train.stopping": ("Stopping after this update and saving ...", "完成这一步更新后停止并保存……"),
     "cli.train.stopped": (
         "Stopped and saved after step {step}. Go on with: {command}",

@@ -57,4 +57,39 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "--minutes sizes a new decoder for texts; give --steps, and sizes by --model, for pairs, conversations, encoders and --init",
         "--minutes 只为学习文本的新解码器选择规模；对于成对数据、对话、编码器和 --init，请给出 --steps，并用 --model 指定规模",
     ),
+    "training.init_gone": (
+        "{init}, the model that {out} began with, is not there, and {out} has no checkpoint yet; bring it back, or start another run",
+        "{out} 开始时所用的模型 {init} 已不在，而 {out} 还没有检查点；请恢复它，或另开一次训练",
+    ),
+    "training.data_gone": (
+        "{path}, which {out} was trained on, is not there; name where it is now: clearhead train PLACE --out {out} --resume",
+        "{out} 训练所用的 {path} 已不在；请写出它现在的位置：clearhead train 位置 --out {out} --resume",
+    ),
+    "training.lora_rounds": (
+        "--lora keeps the weights of the model as they are, and bfloat16-weights rounds them; use --dtype bfloat16",
+        "--lora 让模型的权重保持原样，而 bfloat16-weights 会舍入它们；请用 --dtype bfloat16",
+    ),
+    "training.lora_without_rank": (
+        "--lora.rank is missing: how many dimensions a change may have, such as --lora.rank 8",
+        "缺少 --lora.rank：改变最多可有几维，例如 --lora.rank 8",
+    ),
+    "training.unknown": (
+        "{count} of {total} tokens are characters that the model's tokenizer does not know; it learns one sign for all of them",
+        "{total} 个 token 中有 {count} 个是模型的分词器不认识的字符；它们都被当作同一个记号来学",
+    ),
+    "training.mostly_unknown": (
+        "{count} of {total} tokens are characters that the model's tokenizer does not know: there is little to learn; train a new model,"
+        " or continue one that knows this writing",
+        "{total} 个 token 中有 {count} 个是模型的分词器不认识的字符，几乎没有可学的内容；请训练新模型，或继续训练认识这种文字的模型",
+    ),
+    "training.no_effect": (
+        "{flag} has no effect here: {reason}; leave it out",
+        "{flag} 在这里不起作用：{reason}；请不要给出它",
+    ),
+    "training.no_lines": ("no file is a .jsonl with a text on each line", "没有每行一篇文本的 .jsonl 文件"),
+    "training.no_documents_packed": (
+        "only 20 documents or more are packed, for a decoder",
+        "只有解码器学习 20 个以上的文档时才会拼接",
+    ),
+    "training.parts": ("{train} train and {validation} validate", "{train} 个用于训练，{validation} 个用于验证"),
 }

@@ -5,10 +5,6 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{name} = {value} must be {wanted}",
         "{name} = {value} 应满足 {wanted}",
     ),
-    "training.not_finite": (
-        "the loss of step {step} is not a finite number (learning rate {lr}); start again with a lower --lr",
-        "第 {step} 步的损失不是有限数（学习率 {lr}）；请用更小的 --lr 重新开始",
-    ),
     "training.sizes": (
         "Size for {characters} characters: {layers} blocks, {heads} heads, width {width}, context {context}, dropout {dropout}"
         " (--model.layers --model.heads --model.width --model.context choose another).",
@@ -56,10 +52,6 @@ MESSAGES: dict[str, tuple[str, str]] = {
         " give a longer --model.context, or shorten the pair",
         "最长的目标在 {path} 第 {line} 行，连同标记需要 {longest} 个位置，而上下文只有 {context}；"
         "请调大 --model.context，或缩短这对数据",
-    ),
-    "training.not_trained": (
-        "{name}: `clearhead train` trains DecoderConfig on texts and EncoderDecoderConfig on pairs; choose one of them",
-        "{name}：`clearhead train` 用文本训练 DecoderConfig，用成对数据训练 EncoderDecoderConfig；请选择其一",
     ),
     "training.out_exists": (
         "{out} holds a run already; add --resume to go on with it, or give another --out",

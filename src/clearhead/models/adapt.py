@@ -52,10 +52,10 @@ def targets_of(model: nn.Module, low_rank: LowRank) -> dict[str, nn.Linear]:
         UserError: as `adapt`.
     """
     layers = {name: module for name, module in model.named_modules() if isinstance(module, nn.Linear)}
-    for pattern in low_rank.targets:
+    for pattern in low_rank.patterns:
         if not any(fnmatchcase(name, pattern) for name in layers):
             raise UserError(say("adapting.no_such_layer", pattern=pattern, known=_shortly(layers)))
-    chosen = {name: one for name, one in layers.items() if any(fnmatchcase(name, p) for p in low_rank.targets)}
+    chosen = {name: one for name, one in layers.items() if any(fnmatchcase(name, p) for p in low_rank.patterns)}
     names = Counter(id(parameter) for _, parameter in model.named_parameters(remove_duplicate=False))
     for name, linear in chosen.items():
         if names[id(linear.weight)] > 1:

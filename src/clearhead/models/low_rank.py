@@ -19,8 +19,8 @@ class LowRank:
     Args:
         rank: r, the most that a change can have.
         alpha: α; a change is scaled by α/r. As large as the rank, which scales by 1, if not given.
-        targets: patterns of the names of linear layers, `*` standing for anything, dots included; all those of attention
-            and feed-forward if not given.
+        targets: patterns of the names of linear layers, `*` standing for anything, dots included, as a tuple or with commas
+            between them; all those of attention and feed-forward if not given.
         dropout: probability, in training, of dropping a feature on its way into a change.
 
     Raises:
@@ -29,7 +29,7 @@ class LowRank:
 
     rank: int
     alpha: float | None = None
-    targets: tuple[str, ...] = TARGETS
+    targets: tuple[str, ...] | str = TARGETS
     dropout: float = 0.0
 
     def __post_init__(self) -> None:
@@ -40,8 +40,15 @@ class LowRank:
             positive("lora.alpha", self.alpha)
         if not 0 <= self.dropout < 1:
             raise UserError(say("models.not_probability", field="lora.dropout", value=self.dropout))
-        if not self.targets or "" in self.targets:
+        if not self.patterns or "" in self.patterns:
             raise UserError(say("adapting.no_targets", usual=" ".join(TARGETS)))
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """The targets one by one."""
+        if isinstance(self.targets, str):
+            return tuple(part.strip() for part in self.targets.strip("[]").split(","))
+        return self.targets
 
     @property
     def scaled_by(self) -> float:
@@ -50,7 +57,7 @@ class LowRank:
 
     def to_plain(self) -> dict[str, Any]:
         """What a run's description holds of it: numbers and strings, and α as a number."""
-        return asdict(self) | {"alpha": self.scaled_by, "targets": list(self.targets)}
+        return asdict(self) | {"alpha": self.scaled_by, "targets": list(self.patterns)}
 
 
 def low_rank_of(plain: object) -> LowRank:

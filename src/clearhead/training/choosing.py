@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from clearhead.messages import say
+from clearhead.messages import UserError, say
 from clearhead.models.low_rank import LowRank
 from clearhead.training.asked import Material
 from clearhead.training.run import measured_speed
@@ -47,7 +47,7 @@ def chosen_settings(
     """
     chosen: dict[str, Any] = {
         "batch": material.batch,
-        "lr": pick_lr(material.config.width),
+        "lr": pick_lr(material.config.width, str(given.get("optimizer", "adamw"))),
         "final_lr": 0.1,
         "weight_decay": 0.1,
         "beta2": 0.99,
@@ -67,7 +67,11 @@ def chosen_settings(
     warmup = min(100, steps // 10) if isinstance(steps, int) else 0
     chosen = {"warmup": warmup, "eval_every": rhythm} | chosen
     chosen = {"checkpoint_every": chosen["eval_every"]} | chosen
-    return TrainingSettings(**chosen), reasons, speed
+    settings = TrainingSettings(**chosen)
+    if lora is not None and settings.dtype == "bfloat16-weights":
+        # Frozen weights would be rounded, and are to stay as they are.
+        raise UserError(say("training.lora_rounds"))
+    return settings, reasons, speed
 
 
 def _picked_steps(

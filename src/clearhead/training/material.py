@@ -15,6 +15,7 @@ from clearhead.models.config import DecoderConfig, ModelConfig, StackConfig
 from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
 from clearhead.text import MarkedTokenizer, Tokenizer
 from clearhead.text.messages_file import holds_conversations
+from clearhead.text.specials import never_made
 from clearhead.training.asked import Asked, Data, Dial, Material, config_of, sizes_of
 from clearhead.training.conversation_data import ConversationData, prepare_conversations, read_conversation_texts
 from clearhead.training.data_choice import DataChoice, Watch, unwatched
@@ -45,16 +46,16 @@ def new_material(asked: Asked) -> Material:
     if asked.dial is not None and not (asked.init is None and isinstance(kind, DecoderConfig | None)):
         raise UserError(say("training.minutes_of_decoders"))
     if isinstance(kind, EncoderDecoderConfig):
+        _must_matter(asked.choice, lines=False, packed=False)
         return _pairs(asked)
     if isinstance(kind, DecoderConfig | None) and _are_conversations(asked.files, asked.choice):
         if asked.dial is not None:
             raise UserError(say("training.minutes_of_decoders"))
+        _must_matter(asked.choice, lines=False, packed=False)
         return _conversations(asked)
     if isinstance(kind, EncoderConfig) and not isinstance(kind.head, MaskedToken):
         raise UserError(say("training.encoder_head", head=type(kind.head).__name__))
-    if isinstance(kind, DecoderConfig | EncoderConfig | None):
-        return _text(asked)
-    raise UserError(say("training.not_trained", name=type(kind).__name__))
+    return _text(asked)
 
 
 def same_material(run: Run, files: Sequence[str], recorded: Mapping[str, Any], watch: Watch = unwatched) -> Data:
@@ -88,6 +89,10 @@ def fitting(model: ModelConfig, data: Data) -> ModelConfig:
 
 def _read_again(run: Run, files: Sequence[str], recorded: Mapping[str, Any], watch: Watch) -> Data:
     choice, config = DataChoice.of_record(recorded), run.model
+    before = [path for kind in ("files", "pairs", "conversations") for path in recorded.get(kind, ())]
+    gone = None if files else next((path for path in before if not Path(path).exists()), None)
+    if gone is not None:
+        raise UserError(say("training.data_gone", path=gone, out=run.path))
     if isinstance(config, EncoderDecoderConfig):
         return prepare_pairs(read_pair_texts(files or recorded.get("pairs", ()), choice), run.tokenizer)
     if "conversations" in recorded:
@@ -111,9 +116,10 @@ def _are_conversations(files: Sequence[str], choice: DataChoice) -> bool:
 
 def _text(asked: Asked) -> Material:
     texts = read_texts(asked.files, asked.choice, asked.watch)
+    packed = texts.sides.by_document and not _reads_alone(asked)
+    _must_matter(asked.choice, lines=texts.lines, packed=packed)
     size = pick_size(None if texts.built_in else texts.characters)
-    reads_alone = isinstance(asked.model if asked.init is None else asked.init.config, EncoderConfig)
-    config: DecoderConfig | EncoderConfig = config_of(asked, size.encoder() if reads_alone else size.config())
+    config: DecoderConfig | EncoderConfig = config_of(asked, size.encoder() if _reads_alone(asked) else size.config())
     if asked.init is None:
         tokenizer = new_tokenizer(asked.choice, texts, asked.watch)
         tokenizer, context = _marked(tokenizer, config, by_document=texts.sides.by_document), config.context
@@ -126,6 +132,19 @@ def _text(asked: Asked) -> Material:
     if asked.init is None:
         config = replace(config, vocab=tokenizer.size, context=data.context)
     return Material(config, data, size.batch, sizes_of(asked, config, texts.characters))
+
+
+def _reads_alone(asked: Asked) -> bool:
+    """Whether the model is an encoder."""
+    return isinstance(asked.model if asked.init is None else asked.init.config, EncoderConfig)
+
+
+def _must_matter(choice: DataChoice, *, lines: bool, packed: bool) -> None:
+    """Raise a UserError if something is said of the data that has no effect on it."""
+    if choice.field is not None and not lines:
+        raise UserError(say("training.no_effect", flag="--field", reason=say("training.no_lines")))
+    if choice.document_mask is not None and not packed:
+        raise UserError(say("training.no_effect", flag="--document-mask", reason=say("training.no_documents_packed")))
 
 
 def _dialled(asked: Asked, dial: Dial, texts: Texts, task: Task, tokenizer: Tokenizer) -> Material:
@@ -205,7 +224,8 @@ def _task(config: StackConfig, tokenizer: Tokenizer, *, by_document: bool, alone
         return PackedDocuments(tokenizer.begin, tokenizer.end, alone) if by_document else RunningText()
     if not isinstance(tokenizer, MarkedTokenizer) or tokenizer.mask is None:
         raise UserError(say("training.no_mask"))
-    return HiddenTokens(tokenizer.begin, tokenizer.end, tokenizer.mask, tokenizer.inner.size)
+    inner = tokenizer.inner
+    return HiddenTokens(tokenizer.begin, tokenizer.end, tokenizer.mask, inner.size, never_made(inner))
 
 
 def _fitting_pairs(config: EncoderDecoderConfig, data: PairData) -> EncoderDecoderConfig:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import platform
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
@@ -13,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from clearhead import __version__
+from clearhead.formats.atomic import PARTIAL
 from clearhead.formats.load import Loaded, load, weights_of
 from clearhead.formats.run import Run, create_run, read_run
 from clearhead.messages import UserError, say
@@ -27,8 +25,11 @@ from clearhead.training.asked import Asked, Data, Dial, laid_over
 from clearhead.training.choosing import Given, chosen_settings
 from clearhead.training.conversation_data import ConversationData
 from clearhead.training.data_choice import NOTHING_SAID, DataChoice, Watch, unwatched
+from clearhead.training.environment import environment
 from clearhead.training.material import fitting, new_material, same_material
 from clearhead.training.settings import TrainingSettings
+from clearhead.training.text_data import TextData
+from clearhead.training.texts import SIDES
 
 CHANGEABLE = ("steps", "eval_every", "checkpoint_every", "keep")
 """What a run that goes on may do differently; anything else would make it another training."""
@@ -93,9 +94,15 @@ def new_plan(
         if material.sizes is not None:
             reasons = (material.sizes, *reasons)
         data = material.data
-        details: dict[str, Any] = {"training": asdict(settings), "data": data.source, "versions": versions()}
+        details: dict[str, Any] = {"training": asdict(settings), "data": data.source, "versions": environment(device)}
+        if isinstance(data, TextData):
+            details |= {"levels": {**data.levels} | ({} if data.entropy is None else {"entropy": data.entropy})}
         if init is not None and begun is not None:
-            details |= {"init": begun_with(init, begun)} | ({} if lora is None else {"lora": lora.to_plain()})
+            details |= {"init": begun_with(str(Path(init).resolve()), begun)} | (
+                {} if lora is None else {"lora": lora.to_plain()}
+            )
+        # What does not fit the data is found before there is a run.
+        data.objective(material.config, batch=settings.batch, seed=settings.seed)
         template = None if begun is None else begun.chat_template
         template = data.template if isinstance(data, ConversationData) else template
         run = create_run(out, material.config, data.tokenizer, details, template)
@@ -110,6 +117,8 @@ def resumed_plan(
     choice: DataChoice = NOTHING_SAID,
     model: ModelConfig | None = None,
     typed: frozenset[str] | None = None,
+    init: str | None = None,
+    lora: LowRank | None = None,
     watch: Watch = unwatched,
 ) -> Plan:
     """Go on with the run in `out`, on the data it was trained on; what is given must be what it was started with.
@@ -123,7 +132,7 @@ def resumed_plan(
     for name, value in given.items():
         if name not in CHANGEABLE and value != getattr(recorded, name):
             raise UserError(say("training.resume_differs", name=name, old=getattr(recorded, name), new=value))
-    difference = choice.differs(DataChoice.of_record(source), _kind(run.tokenizer))
+    difference = choice.differs(DataChoice.of_record(source), _kind(run.tokenizer)) or _begun_otherwise(run, init, lora)
     if difference is not None:
         name, old, new = difference
         raise UserError(say("training.resume_differs", name=name, old=old, new=new))
@@ -136,8 +145,28 @@ def resumed_plan(
         run = create_run(out, run.model, run.tokenizer, details)
     # A run that was killed before its first checkpoint begins anew, with the model that it began with.
     begun = run.details.get("init") if not run.checkpoints() else None
-    init = weights_of(load(str(begun.get("model")), device="cpu")) if isinstance(begun, dict) else None
-    return Plan(run, settings, data, (), init)
+    weights = _begun_again(out, str(begun.get("model"))) if isinstance(begun, dict) else None
+    return Plan(run, settings, data, (), weights)
+
+
+def _begun_again(out: Path, init: str) -> Mapping[str, Tensor]:
+    if not Path(init).exists():
+        raise UserError(say("training.init_gone", out=out, init=init))
+    return weights_of(load(init, device="cpu"))
+
+
+def _begun_otherwise(run: Run, init: str | None, lora: LowRank | None) -> tuple[str, object, object] | None:
+    """What is asked for of the beginning and was not so: its name, then and now."""
+    begun = run.details.get("init")
+    before = begun.get("model") if isinstance(begun, dict) else None
+    if init is not None and before not in (init, str(Path(init).resolve())):
+        return "init", before, init
+    if lora is None:
+        return None
+    if run.lora is None:
+        return "lora", None, lora.rank
+    pairs = zip(run.lora.to_plain().items(), lora.to_plain().values(), strict=True)
+    return next(((f"lora.{name}", old, new) for (name, old), new in pairs if old != new), None)
 
 
 def _begun(init: str | None, lora: LowRank | None, choice: DataChoice) -> Loaded | None:
@@ -198,34 +227,34 @@ def _recorded(run: Run) -> tuple[TrainingSettings, dict[str, Any]]:
         raise UserError(say("training.not_recorded", out=run.path, reason=error)) from error
 
 
-def versions() -> dict[str, Any]:
-    """What the numbers of a run depend on beside its settings."""
-    return {
-        "clearhead": __version__,
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-        "threads": torch.get_num_threads(),
-    }
-
-
 def _must_be_free(out: Path) -> None:
     if (out / "config.json").exists():
         raise UserError(say("training.out_exists", out=out))
-    # Token files that a killed process left are used if they are whole.
-    if out.exists() and (not out.is_dir() or any(inside.name != "tokens" for inside in out.iterdir())):
+    if out.exists() and not (out.is_dir() and all(_is_left_over(inside) for inside in out.iterdir())):
         raise UserError(say("training.out_in_use", out=out))
+
+
+def _is_left_over(path: Path) -> bool:
+    """Whether it is a folder of token files that a killed process left: those that are whole are used."""
+    if path.name != "tokens" or not path.is_dir():
+        return False
+    own = {f"{side}.tokens" for side in SIDES}
+    return all(inside.name in own or inside.name.startswith(PARTIAL) for inside in path.iterdir())
 
 
 @contextmanager
 def _nothing_left(out: Path) -> Iterator[None]:
-    """Whatever goes wrong inside leaves no token files, and no folder that was not there."""
-    there, done = out.exists(), False
+    """Whatever goes wrong inside leaves no token files that were not there, and no folder."""
+    tokens, there, done = out / "tokens", out.exists(), False
+    before = set(tokens.iterdir()) if tokens.is_dir() else None
     try:
         yield
         done = True
     finally:
-        if not done:
-            shutil.rmtree(out / "tokens", ignore_errors=True)
-            if not there and out.is_dir() and not any(out.iterdir()):
-                out.rmdir()
+        if not done and tokens.is_dir():
+            for made in set(tokens.iterdir()) - (before or set()):
+                made.unlink(missing_ok=True)
+            if before is None:
+                tokens.rmdir()
+        if not done and not there and out.is_dir() and not any(out.iterdir()):
+            out.rmdir()

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from clearhead.formats.atomic import clear_failure, remove_leftovers
 from clearhead.formats.token_files import TokenFile, unchanged_tokens, write_tokens
 from clearhead.messages import UserError, say
-from clearhead.text import ByteTokenizer, CharacterTokenizer, Tokenizer, corpus
+from clearhead.text import ByteTokenizer, CharacterTokenizer, MarkedTokenizer, Tokenizer, corpus
 from clearhead.text.bpe_training import train_bpe
 from clearhead.text.documents import Document
 from clearhead.text.encoding import encoded
+from clearhead.text.jsonl import is_jsonl
 from clearhead.text.saved import read_tokenizer
 from clearhead.text.sources import find_sources, size_on_disk
 from clearhead.text.split import Side, Sides, parted, sides
@@ -25,6 +29,10 @@ from clearhead.training.sizing import pick_vocab
 
 CORPUS_CHARACTERS = 800_000
 CORPUS_SEED = 0
+UNKNOWN_ID = 0
+"""What a tokenizer of characters makes of one that it does not know."""
+BLOCK = 1 << 20
+"""Ids that are looked at together."""
 SIDES: tuple[Side, Side] = ("train", "validation")
 TOKENIZERS = "character | byte | bpe | FOLDER/tokenizer.json"
 
@@ -96,6 +104,8 @@ class Texts:
     """What a run records of them: the files or the corpus, what was said of the data, and a hash."""
     notes: tuple[str, ...]
     """What was recognised on the way: encodings, line ends; and how they are split."""
+    lines: bool = False
+    """Whether a file has a document on each line."""
 
     @property
     def built_in(self) -> bool:
@@ -144,8 +154,9 @@ def read_texts(files: Sequence[str], choice: DataChoice = NOTHING_SAID, watch: W
         found = survey(partial(sources.documents, told))
     split = sides(found)
     source = {"files": [str(Path(file).resolve()) for file in files]} | choice.recorded() | {"sha256": found.sha256}
-    notes = (*sources.notes, *([split.stated] if split.by_document else []))
-    return Texts(sources.documents, sources.size, found, split, source, notes)
+    notes = (*sources.notes, split.stated)
+    lines = any(is_jsonl(path) for path in sources.paths)
+    return Texts(sources.documents, sources.size, found, split, source, notes, lines)
 
 
 def new_tokenizer(choice: DataChoice, texts: Spelt, watch: Watch = unwatched) -> Tokenizer:
@@ -200,3 +211,24 @@ def _tokenised(texts: Texts, tokenizer: Tokenizer, path: Path, side: Side, watch
         remove_leftovers(path.parent)
     with watch(say("training.encoding"), texts.size) as told:
         return write_tokens(path, tokenizer, encoded(tokenizer, lambda: texts.of_side(side, told)), source=source)
+
+
+def known(tokenizer: Tokenizer, ids: Iterable[NDArray[np.int64]]) -> tuple[str, ...]:
+    """What the user should know where a tokenizer of characters does not know some: a model that is continued learns nothing of them.
+
+    Args:
+        tokenizer: of the model.
+        ids: all that is learnt from, in any pieces.
+
+    Raises:
+        UserError: if it does not know most of them.
+    """
+    inner = tokenizer.inner if isinstance(tokenizer, MarkedTokenizer) else tokenizer
+    if not isinstance(inner, CharacterTokenizer):
+        return ()
+    count = total = 0
+    for piece in ids:
+        count, total = count + int((piece == UNKNOWN_ID).sum()), total + len(piece)
+    if 2 * count > total:
+        raise UserError(say("training.mostly_unknown", count=f"{count:,}", total=f"{total:,}"))
+    return (say("training.unknown", count=f"{count:,}", total=f"{total:,}"),) if count else ()
