@@ -93,6 +93,8 @@ bench: .venv/.tools
 	$(BIN)/python -m bench.tap_cost
 	$(BIN)/python -m bench.tokenizing
 	$(BIN)/python -m bench.token_files
+	$(BIN)/python -m bench.estimate
+	$(BIN)/python -m bench.logits_memory
 	$(if $(NANOGPT),$(BIN)/python -m bench.train_speed $(NANOGPT))
 	$(if $(NANOGPT)$(COURSE),$(BIN)/python -m bench.parity $(if $(NANOGPT),--nanogpt $(NANOGPT)) $(if $(COURSE),--course $(COURSE)))
 

@@ -38,6 +38,13 @@ WAYS: dict[str, Way] = {
     "bfloat16": Way(replace(SETTINGS, dtype="bfloat16")),
     "low rank": Way(lora=LOW_RANK),
     "low rank in bfloat16": Way(replace(SETTINGS, dtype="bfloat16"), lora=LOW_RANK),
+    "in parts": Way(replace(SETTINGS, micro_batch=1)),
+    "low rank in parts": Way(replace(SETTINGS, micro_batch=1), lora=LOW_RANK),
+    "muon, wsd": Way(replace(SETTINGS, optimizer="muon", schedule="wsd")),
+    "16-bit weights in parts": Way(replace(SETTINGS, dtype="bfloat16-weights", micro_batch=1, optimizer="muon")),
+    "scaled": Way(replace(SETTINGS, dtype="float16")),
+    "with less memory": Way(replace(SETTINGS, recompute=True, logits_at_once=5, label_smoothing=0.1)),
+    "compiled": Way(replace(SETTINGS, compile=True), slow=True),
 }
 STOPS = {"once": (9,), "three times in a row": (1, 8, 4)}
 """After how many events each training is stopped, counted from its beginning."""
