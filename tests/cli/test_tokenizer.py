@@ -13,13 +13,15 @@ from tokenizers import Tokenizer
 from clearhead.cli import counted
 from clearhead.cli import tokenizer as command
 from clearhead.formats.run import create_run
+from clearhead.messages import UserError
 from clearhead.models.config import DecoderConfig
 from clearhead.text import ByteTokenizer, CharacterTokenizer
 from clearhead.text.documents import Document
 from clearhead.text.library import LibraryTokenizer
 from clearhead.text.scripts import SCRIPTS
-from clearhead.text.statistics import statistics
+from clearhead.text.statistics import ScriptCount, Statistics, statistics
 from clearhead.text.token_table import groups_of, table
+from clearhead.training.data_choice import DataChoice
 from tests.cli.runs import TEXT, Clearhead
 from tests.text.small_library import small_letters
 
@@ -50,6 +52,41 @@ def test_nothing_is_replaced_unless_asked(clearhead: Clearhead, saved: Path, tex
     assert clearhead(*train, "--force").status == 0
     assert LibraryTokenizer(saved.read_text(encoding="utf-8")).size == 280
     assert [path.name for path in saved.parent.iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_short_text_is_counted_though_it_is_too_short_to_learn_from(clearhead: Clearhead, tmp_path: Path) -> None:
+    (tmp_path / "short.txt").write_text("小猫", encoding="utf-8")
+    assert json.loads(clearhead("tokenizer", "stats", "byte", tmp_path / "short.txt", "--json").out)["tokens"] == 6
+    train = ("tokenizer", "train", tmp_path / "short.txt", "--vocab", 256, "--out", tmp_path / "t.json")
+    assert "at least 1,000" in clearhead(*train).mistake
+    (tmp_path / "short.txt").write_text("", encoding="utf-8")
+    assert "holds no text" in clearhead("tokenizer", "stats", "byte", tmp_path / "short.txt").mistake
+
+
+def test_the_smallest_vocabulary_is_the_same_everywhere(clearhead: Clearhead, text: Path, tmp_path: Path) -> None:
+    for vocab, fits in ((255, False), (256, True)):
+        said = clearhead("tokenizer", "train", text, "--vocab", vocab, "--out", tmp_path / "t.json")
+        assert (said.status == 0) == fits
+        try:
+            accepted = DataChoice(tokenizer="bpe", vocab=vocab).vocab == vocab
+        except UserError:
+            accepted = False
+        assert accepted == fits
+
+
+def test_thirds_that_add_up_are_whole_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten tenths and the like; a quarter of a token stays one. The planted fault: what was added, as it is."""
+
+    def told(tokens: float) -> str:
+        scripts = {"Latin": ScriptCount(9, tokens)}
+        found = Statistics(1, 9, 9, 9, scripts, 0, 0, 0, 256, 3, None, ())
+        return json.dumps(counted.numbers(found)["scripts"]["Latin"]["tokens"])  # type: ignore[index]
+
+    assert told(37890.99999999988) == "37891"
+    assert told(sum([0.1] * 10)) == "1"
+    assert told(0.25) == "0.25"
+    monkeypatch.setattr(counted, "_counted", lambda tokens: tokens)
+    assert told(sum([0.1] * 10)) != "1"
 
 
 def test_a_text_with_few_pairs_says_so(clearhead: Clearhead, tmp_path: Path) -> None:

@@ -204,7 +204,7 @@ def test_a_model_is_continued_whole_and_at_low_rank(
         (["--init", "RUN", "--lora.rank", "0"], "lora.rank"),
         (["--init", "nowhere"], "nowhere"),
         (["--vocab", "300"], "bpe"),
-        (["--tokenizer", "bpe", "--vocab", "3"], "257"),
+        (["--tokenizer", "bpe", "--vocab", "3"], "256"),
         (["--errors", "ignore"], "strict"),
         (["--tokenizer", "nothing.json"], "nothing.json"),
     ],

@@ -182,8 +182,25 @@ def test_which_files_hold_conversations(tmp_path, text, holds, end):
         assert holds_conversations(tmp_path / "named.jsonl", Reading(encoding=codec)) == holds
 
 
-def test_folders_and_missing_files_hold_none(tmp_path):
-    (tmp_path / "f.jsonl").mkdir()
-    assert not holds_conversations(tmp_path / "f.jsonl")
+def test_a_folder_holds_conversations_if_nothing_else_is_in_it(tmp_path):
+    """So that no file of it is passed over; a name that ends with .jsonl does not make a folder a file."""
+    folder = tmp_path / "f.jsonl"
+    (folder / "more").mkdir(parents=True)
+    with pytest.raises(UserError, match="holds no text"):
+        holds_conversations(folder)
+    written(folder, line(ASKED, TOLD), "a.jsonl")
+    written(folder / "more", line(ASKED, TOLD), "b.jsonl.gz")
+    written(folder, "no text for anybody", ".hidden.txt")
+    written(folder, "nor this", "image.png")
+    assert holds_conversations(folder)
+    assert len(read_conversations([str(folder)], Reading()).conversations) == 2
+    for name, text in (("c.txt", "text"), ("c.jsonl", '{"text": "a"}'), ("more/c.tsv.gz", "a\tb")):
+        other = written(folder, text, name)
+        assert not holds_conversations(folder)
+        other.unlink()
+    assert holds_conversations(folder)
+
+
+def test_missing_files_hold_none(tmp_path):
     with pytest.raises(UserError, match="There is no file"):
         holds_conversations(tmp_path / "nowhere.jsonl")

@@ -84,6 +84,11 @@ def test_the_field_can_be_named(tmp_path):
     path = put(tmp_path / "a.jsonl", lines(*({"body": STORY, "text": n} for n in range(3))))
     assert len(read(path, reading=Reading(field="body"))) == 3
     assert refused(path).startswith(f"Line 1 of {path}: the field text is no string")
+    put(path, lines({"messages": [{"role": "user", "content": STORY}]}))
+    assert "--field messages" not in refused(path)
+    # Who follows no advice gets the same.
+    with pytest.raises(UserError, match=r"is a conversation .* in the field messages"):
+        read(path, reading=Reading(field="messages"))
 
 
 BROKEN = [
@@ -92,6 +97,10 @@ BROKEN = [
     ('["text"]', "is JSON, but no object", "但不是对象"),
     ("null", "is JSON, but no object", "但不是对象"),
     ('{"body": "a", "id": 7}', "has no field text, only body, id: name the one", "没有字段 text"),
+    ('{"messages": []}', "is a conversation (messages) and has no text in the field text", "是对话"),
+    ('{"messages": [], "id": 7}', "all files must hold them", "字段 text 中没有文本"),
+    ('{"messages": "a"}', "has no field text, only messages: name the one", "没有字段 text"),
+    ('{"text": null, "messages": []}', "the field text is no string", "不是字符串"),
     ('{"text": null}', "the field text is no string", "不是字符串"),
     ('{"text": ["a"]}', "the field text is no string", "不是字符串"),
     ("[" * 100_000, "brackets too deep", "过深的括号"),

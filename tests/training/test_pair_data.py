@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import math
 from pathlib import Path
@@ -54,6 +55,28 @@ def test_files_are_one_behind_the_other_and_are_recorded_with_their_hash(
     digest = hashlib.sha256("\n".join(f"{source}\t{target}" for source, target in PAIRS).encode()).hexdigest()
     files = [str((tmp_path / name).resolve()) for name in ("a.tsv", "b.tsv")]
     assert read.source == {"pairs": files, "encoding": "auto", "sha256": digest}
+
+
+def test_the_pairs_of_a_folder_are_those_of_its_files(tmp_path: Path) -> None:
+    """Of .tsv and .csv, compressed or not, in the order of their paths; what else is there is passed over."""
+    (tmp_path / "more").mkdir()
+    written(tmp_path / "b.tsv", PAIRS[:4])
+    rows = "".join(f"{source},{target}\n" for source, target in PAIRS[4:9])
+    (tmp_path / "c.csv.gz").write_bytes(gzip.compress(rows.encode()))
+    written(tmp_path / "more/a.TSV", PAIRS[9:])
+    (tmp_path / "readme.md").write_text("no pairs")
+    written(tmp_path / ".hidden.tsv", PAIRS)
+    read = read_pair_texts([str(tmp_path)])
+    assert read.pairs == PAIRS
+    assert read.source["pairs"] == [str(tmp_path.resolve())]
+    names = [("b.tsv", 1), ("c.csv.gz", 1), ("more/a.TSV", 1)]
+    assert [read.places[number] for number in (0, 4, 9)] == [(str(tmp_path / name), line) for name, line in names]
+    # A file that is named itself may be called as it likes.
+    written(tmp_path / "pairs.txt", PAIRS)
+    assert read_pair_texts([str(tmp_path / "pairs.txt")]).pairs == PAIRS
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UserError, match=r"empty holds no text: .* end with \.tsv \.csv"):
+        read_pair_texts([str(tmp_path / "empty")])
 
 
 def test_the_hash_is_of_the_pairs_not_of_how_they_were_stored(tmp_path: Path, texts: PairTexts) -> None:

@@ -16,7 +16,7 @@ from clearhead.models.build import build
 from clearhead.models.config import DecoderConfig
 from clearhead.text import CharacterTokenizer, MarkedTokenizer
 from clearhead.text.messages_file import Conversation, Message
-from clearhead.training import scoring_conversations
+from clearhead.training import conversation_data, scoring_conversations
 from clearhead.training.scoring import losses_of
 from clearhead.training.scoring_conversations import score_conversations
 
@@ -73,6 +73,14 @@ def test_each_token_of_an_answer_once_whatever_the_batch(batch: int | None) -> N
     assert found.right == sum(all(right for _, right in answer) for answer in answers)
     assert found.answers_right == found.right / 5
     assert told[-1] == (found.tokens, found.tokens)
+
+
+def test_so_many_go_together_as_in_an_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[int, int]] = []
+    monkeypatch.setattr(scoring_conversations, "EVALUATION_CONVERSATIONS", 1)
+    score_conversations(talking(), CONVERSATIONS, progress=lambda *each: told.append(each))
+    assert len(told) == len(CONVERSATIONS) > 1
+    assert scoring_conversations.placed is conversation_data.placed
 
 
 def test_right_answers_are_counted() -> None:

@@ -25,7 +25,7 @@ def numbers(found: Statistics) -> dict[str, object]:
         "scripts": {
             script: {
                 "characters": count.characters,
-                "tokens": count.tokens,
+                "tokens": _counted(count.tokens),
                 "characters_per_token": count.characters_per_token,
             }
             for script, count in found.scripts.items()
@@ -38,6 +38,12 @@ def numbers(found: Statistics) -> dict[str, object]:
         "unknown": found.unknown,
         "longest": list(found.longest),
     }
+
+
+def _counted(tokens: float) -> float:
+    """The tokens of a script without what adding thirds has left behind; a whole number as one."""
+    near = round(tokens, 3)
+    return int(near) if near.is_integer() else near
 
 
 def sentences(found: Statistics) -> Iterator[str]:

@@ -95,8 +95,9 @@ def _train(asked: Namespace) -> None:
     out = _free(asked)
     from clearhead.formats.atomic import write_text  # noqa: PLC0415
     from clearhead.text.bpe_training import BYTES, train_bpe  # noqa: PLC0415 - the library comes after the flags are right
+    from clearhead.text.files import LEAST_BYTES  # noqa: PLC0415
 
-    sources = _sources(asked)
+    sources = _sources(asked, least=LEAST_BYTES)
     with _Bar(sources.size, say("cli.tokenizer.reading")) as bar:
 
         def parts() -> Iterator[str]:
@@ -164,7 +165,7 @@ def _stats(asked: Namespace) -> None:
     from clearhead.text.statistics import statistics  # noqa: PLC0415
 
     tokenizer = _opened(asked.tokenizer)
-    sources = _sources(asked)
+    sources = _sources(asked, least=1)
     with _Bar(sources.size, say("cli.tokenizer.encoding")) as bar:
         found = statistics(tokenizer, lambda: sources.documents(bar.advance))
     if asked.json:
@@ -186,13 +187,14 @@ def _opened(name: str) -> Tokenizer:
     return read_tokenizer(path.resolve().parent.parent if path.is_dir() and in_run else path)
 
 
-def _sources(asked: Namespace) -> Sources:
-    """The texts that the user names, looked at once."""
+def _sources(asked: Namespace, *, least: int) -> Sources:
+    """The texts that the user names, looked at once; so many bytes of them at least."""
     from clearhead.text.documents import Reading  # noqa: PLC0415
     from clearhead.text.sources import find_sources  # noqa: PLC0415
 
     with _Bar(None, say("cli.tokenizer.reading")) as bar:
-        sources = find_sources(asked.files, Reading(asked.encoding, asked.errors, asked.field), bar.advance)
+        reading = Reading(asked.encoding, asked.errors, asked.field)
+        sources = find_sources(asked.files, reading, bar.advance, least=least)
     _tell(sources.notes)
     return sources
 

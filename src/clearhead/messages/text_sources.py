@@ -30,6 +30,12 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "write the other half too, or read with --errors replace.",
         "{path} 第 {line} 行中有半个字符（单独的代理项，如 \\ud83d）：请补上另一半，或用 --errors replace 读取。",
     ),
+    "sources.conversation": (
+        "Line {line} of {path} is a conversation (messages) and has no text in the field {field}: conversations are for a Decoder "
+        "alone, all files must hold them, and --field must not be named; for anything else write text into that field.",
+        "{path} 第 {line} 行是对话（messages），字段 {field} 中没有文本：对话只能用于 Decoder，所有文件都必须是对话，"
+        "且不要写 --field；其他情况请在该字段中写入文本。",
+    ),
     "sources.no_field": (
         "Line {line} of {path} has no field {field}, only {fields}: name the one that holds the text with --field.",
         "{path} 第 {line} 行没有字段 {field}，只有 {fields}：请用 --field 指明存放文本的字段。",

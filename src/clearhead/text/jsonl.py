@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
     from clearhead.text.text_file import TextFile
 
-__all__ = ["is_jsonl", "lines_of", "objects_of", "plain_suffix", "whole_characters"]
+__all__ = ["JSONL", "is_jsonl", "lines_of", "objects_of", "plain_suffix", "whole_characters"]
+
+
+JSONL = ".jsonl"
 
 
 def plain_suffix(path: Path) -> str:
@@ -29,7 +32,7 @@ def plain_suffix(path: Path) -> str:
 
 def is_jsonl(path: Path) -> bool:
     """Whether the name says that each line of the file is a JSON value: it ends with .jsonl or .jsonl.gz."""
-    return plain_suffix(path) == ".jsonl"
+    return plain_suffix(path) == JSONL
 
 
 def lines_of(parts: Iterable[str]) -> Iterator[tuple[int, str]]:

@@ -20,7 +20,7 @@ from clearhead.messages import UserError, say
 from clearhead.text.characters import MARK, codec_name, decoded, recognised
 from clearhead.text.documents import Reading
 from clearhead.text.files import with_line_feeds
-from clearhead.text.jsonl import is_jsonl, lines_of, objects_of, whole_characters
+from clearhead.text.jsonl import JSONL, is_jsonl, lines_of, objects_of, whole_characters
 from clearhead.text.sources import found_files
 from clearhead.text.streams import Progress, blocks_of, nothing
 from clearhead.text.text_file import TextFile, examine
@@ -83,7 +83,7 @@ def read_conversations(files: Sequence[str], reading: Reading, progress: Progres
     """
     if not files:
         raise UserError(say("text.no_documents"))
-    looked = [examine(path, reading.encoding, reading.errors) for path in found_files(files, is_jsonl)]
+    looked = [examine(path, reading.encoding, reading.errors) for path in found_files(files, [JSONL])]
     found = [
         Conversation(file.path, line, _turns(file, line, value))
         for file in looked
@@ -100,16 +100,19 @@ def read_conversations(files: Sequence[str], reading: Reading, progress: Progres
 def holds_conversations(path: Path, reading: Reading | None = None) -> bool:
     """Whether a file is a .jsonl whose first line that is not blank is an object with the field "messages".
 
-    A line that is broken has no fields; whoever reads the file says so.
+    A line that is broken has no fields; whoever reads the file says so. A folder holds conversations if all files in it do that
+    would be read as texts, so that none of them is passed over.
 
     Args:
-        path: the file; a folder holds none.
+        path: the file, or the folder.
         reading: how it is read.
 
     Raises:
-        UserError: the file cannot be read as text.
+        UserError: the file cannot be read as text; of a folder also that it cannot be read, or has no file that could.
     """
-    if not is_jsonl(path) or path.is_dir():
+    if path.is_dir():
+        return all(holds_conversations(each, reading) for each in found_files([str(path)]))
+    if not is_jsonl(path):
         return False
     encoding = (reading or Reading()).encoding
 

@@ -27,7 +27,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-__all__ = ["Pair", "Pairs", "look_like_pairs", "read_pairs", "split_pairs"]
+__all__ = ["PAIRS", "Pair", "Pairs", "look_like_pairs", "read_pairs", "split_pairs"]
+
+
+PAIRS = (".tsv", ".csv")
+"""What the names of files of pairs in a folder must end with, .gz behind it or not."""
 
 
 class Pair(NamedTuple):

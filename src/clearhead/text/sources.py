@@ -13,7 +13,7 @@ of nothing but white space.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -118,8 +118,12 @@ def size_on_disk(names: Sequence[str]) -> int:
     return sum(path.stat().st_size for path in _found(names) if path.is_file())
 
 
-def found_files(names: Sequence[str], wanted: Callable[[Path], bool]) -> list[Path]:
-    """The files that are named, and those in folders that are named, in the order of their paths, which `wanted` wants.
+def found_files(names: Sequence[str], suffixes: Sequence[str] = SUFFIXES) -> list[Path]:
+    """The files that are named, and of folders that are named those with certain names, in the order of their paths.
+
+    Args:
+        names: files and folders.
+        suffixes: with what a file in a folder must end, .gz behind it or not.
 
     Raises:
         UserError: a folder cannot be read, or has no such file.
@@ -127,17 +131,17 @@ def found_files(names: Sequence[str], wanted: Callable[[Path], bool]) -> list[Pa
     found: list[Path] = []
     for name in names:
         path = Path(name)
-        found.extend(_inside(path, wanted) if path.is_dir() else [path])
+        found.extend(_inside(path, suffixes) if path.is_dir() else [path])
     return found
 
 
 def _found(names: Sequence[str]) -> list[Path]:
     if not names:
         raise UserError(say("text.no_documents"))
-    return found_files(names, lambda path: plain_suffix(path) in SUFFIXES)
+    return found_files(names)
 
 
-def _inside(folder: Path, wanted: Callable[[Path], bool]) -> list[Path]:
+def _inside(folder: Path, suffixes: Sequence[str]) -> list[Path]:
     """The files in a folder and in its folders, hidden ones aside."""
 
     def refuse(error: OSError) -> None:
@@ -146,11 +150,13 @@ def _inside(folder: Path, wanted: Callable[[Path], bool]) -> list[Path]:
     found: list[Path] = []
     for where, folders, files in os.walk(folder, onerror=refuse):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        paths = (Path(where, name) for name in files if not name.startswith("."))
+        paths = (
+            Path(where, name) for name in files if not name.startswith(".") and plain_suffix(Path(name)) in suffixes
+        )
         # A pipe is no text; what is not there, a link to nothing, is left to be refused by name.
-        found.extend(path for path in paths if wanted(path) and (path.is_file() or not path.exists()))
+        found.extend(path for path in paths if path.is_file() or not path.exists())
     if not found:
-        raise UserError(say("sources.empty_folder", path=folder, suffixes=" ".join(SUFFIXES)))
+        raise UserError(say("sources.empty_folder", path=folder, suffixes=" ".join(suffixes)))
     return sorted(found, key=lambda path: path.parts)
 
 
@@ -176,6 +182,8 @@ def _held(file: TextFile, field: str, progress: Progress) -> tuple[int, int, int
 def _texts(file: TextFile, field: str, progress: Progress) -> Iterator[tuple[int, str]]:
     """The text of each line that is not blank, and the number of the line."""
     for line, value in objects_of(file, progress):
+        if isinstance(value.get("messages"), list) and (field == "messages" or field not in value):
+            raise UserError(say("sources.conversation", path=file.path, line=line, field=field))
         if field not in value:
             raise UserError(say("sources.no_field", path=file.path, line=line, field=field, fields=_some(list(value))))
         text = value[field]

@@ -61,7 +61,7 @@ class ConversationTexts:
             UserError: if the template cannot write one down; the message names its file and line.
         """
         plain = ChatTemplate(template)
-        return [ROLES, *(_placed(each, lambda turns: plain.text(turns, answer=False)) for each in self.conversations)]
+        return [ROLES, *(placed(each, lambda turns: plain.text(turns, answer=False)) for each in self.conversations)]
 
 
 @dataclass(frozen=True)
@@ -172,10 +172,10 @@ def prepare_conversations(texts: ConversationTexts, tokenizer: Tokenizer, templa
     written = ChatTemplate.of(template, tokenizer)
     parts = _split(texts.conversations)
     train, validation = (
-        [_placed(each, lambda turns: answered(turns, written, tokenizer)) for each in part] for part in parts
+        [placed(each, lambda turns: answered(turns, written, tokenizer)) for each in part] for part in parts
     )
     places = [Place(str(each.path), each.line) for part in parts for each in part]
-    example = _example(_turns(parts[1][0]), written, tokenizer)
+    example = _example(turns_of(parts[1][0]), written, tokenizer)
     return ConversationData(texts, tokenizer, template, train, validation, places, example)
 
 
@@ -199,15 +199,20 @@ def _example(turns: Sequence[Turn], template: ChatTemplate, tokenizer: Tokenizer
     return Example(turns[answer - 1].content, turns[answer].content, template.ids(turns[:answer], tokenizer))
 
 
-def _turns(conversation: Conversation) -> list[Turn]:
+def turns_of(conversation: Conversation) -> list[Turn]:
+    """What was said, as a template takes it."""
     # Whoever read them knows that no other role is there.
     return [Turn(cast("Role", role), content) for role, content in conversation.turns]
 
 
-def _placed(conversation: Conversation, use: Callable[[Sequence[Turn]], Made]) -> Made:
-    """What is made of a conversation; if nothing can be, the reason with its file and line."""
+def placed(conversation: Conversation, use: Callable[[Sequence[Turn]], Made]) -> Made:
+    """What `use` makes of a conversation's turns.
+
+    Raises:
+        UserError: if it can make nothing, for its reason, with the file and the line.
+    """
     try:
-        return use(_turns(conversation))
+        return use(turns_of(conversation))
     except UserError as error:
         raise UserError(
             say("training.conversation_place", path=conversation.path, line=conversation.line, reason=error)

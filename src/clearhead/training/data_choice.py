@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from clearhead.messages import UserError, say
+from clearhead.text.bpe_training import BYTES
 from clearhead.text.documents import Reading
 
 __all__ = ["NOTHING_SAID", "DataChoice", "Told", "Watch", "unwatched"]
@@ -18,8 +19,8 @@ Told = Callable[[int], None]
 Watch = Callable[[str, int], AbstractContextManager[Told]]
 """From what is done and how much of it there is to somebody who is told the progress: a bar."""
 
-LEAST_VOCAB = 257
-"""Every byte and one more."""
+LEAST_VOCAB = BYTES
+"""Every byte, as `train_bpe` wants it."""
 
 
 @contextmanager

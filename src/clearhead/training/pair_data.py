@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 from clearhead.messages import UserError, say
 from clearhead.models.config import ModelConfig
 from clearhead.text import Pair, Tokenizer, read_pairs, split_pairs
+from clearhead.text.pairs import PAIRS
+from clearhead.text.sources import found_files
 from clearhead.training.data_choice import NOTHING_SAID, DataChoice
 from clearhead.training.losses import exact_match, target_token
 from clearhead.training.objective import Objective
@@ -112,17 +114,22 @@ class PairData:
 def read_pair_texts(files: Sequence[str], choice: DataChoice = NOTHING_SAID) -> PairTexts:
     """The pairs of `files`, one after the other.
 
+    Args:
+        files: .tsv and .csv files, compressed (.gz) or not, and folders of such files; one that is named itself may have any name.
+        choice: how they are read.
+
     Raises:
         UserError: if there is no file, or one cannot be used, with the reason and the line.
     """
     if not files:
         raise UserError(say("training.no_pairs"))
     reading = choice.reading
-    read = [read_pairs(Path(file), reading.encoding, reading.errors) for file in files]
+    found = found_files(files, PAIRS)
+    read = [read_pairs(file, reading.encoding, reading.errors) for file in found]
     pairs = [pair for each in read for pair in each.pairs]
     digest = hashlib.sha256("\n".join("\t".join(pair) for pair in pairs).encode()).hexdigest()
     source = {"pairs": [str(Path(file).resolve()) for file in files]} | choice.recorded() | {"sha256": digest}
-    places = [Place(file, line) for file, each in zip(files, read, strict=True) for line in each.lines]
+    places = [Place(str(file), line) for file, each in zip(found, read, strict=True) for line in each.lines]
     return PairTexts(pairs, places, source, tuple(note for each in read for note in each.notes))
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from clearhead.formats.load import Loaded
-from clearhead.generation.chat import ChatTemplate, Role, Turn
+from clearhead.generation.chat import ChatTemplate
 from clearhead.messages import UserError, say
 from clearhead.models.decoder import Decoder
 from clearhead.text.messages_file import Conversation
+from clearhead.training.conversation_data import EVALUATION_CONVERSATIONS, placed
 from clearhead.training.conversations import Answered, all_conversations, answered, answers_right
 from clearhead.training.fit import evaluating
 from clearhead.training.scoring import (
@@ -23,9 +23,6 @@ from clearhead.training.scoring import (
     sum_of,
     unseen,
 )
-
-CONVERSATIONS_AT_ONCE = 256
-"""How many conversations go through the model together, unless they are long."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +75,7 @@ def score_conversations(
         raise UserError(say("scoring.no_template"))
     if not conversations:
         raise UserError(say("scoring.no_conversations"))
-    most = CONVERSATIONS_AT_ONCE if batch is None else checked("batch", batch)
+    most = EVALUATION_CONVERSATIONS if batch is None else checked("batch", batch)
     template = ChatTemplate.of(loaded.chat_template, tokenizer)
     read = [_answered(each, template, loaded) for each in conversations]
     device, tokens = next(model.parameters()).device, sum(each.terms for each in read)
@@ -96,13 +93,7 @@ def score_conversations(
 
 def _answered(conversation: Conversation, template: ChatTemplate, loaded: Loaded) -> Answered:
     """The ids of a conversation; if it cannot be scored, the reason with its file and line."""
-    turns = [Turn(cast("Role", role), content) for role, content in conversation.turns]
-    try:
-        made = answered(turns, template, loaded.tokenizer)
-    except UserError as error:
-        raise UserError(
-            say("training.conversation_place", path=conversation.path, line=conversation.line, reason=error)
-        ) from None
+    made = placed(conversation, lambda turns: answered(turns, template, loaded.tokenizer))
     if made.positions > loaded.config.context:
         where = say("scoring.line", path=conversation.path, line=conversation.line)
         raise UserError(
