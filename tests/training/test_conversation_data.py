@@ -129,7 +129,7 @@ def test_counts_by_hand(tmp_path: Path) -> None:
     # begin user\n qqq end begin assistant\n abc end, and the last is a target only.
     assert data.longest == 1 + 5 + 3 + 1 + 1 + 10 + 3
     assert data.uniform == math.log(258)
-    assert data.notes == ()
+    assert data.notes == ("2 train and 1 validate",)
     data.must_fit(24)
     with pytest.raises(UserError, match=r"line 3 of .*few\.jsonl.* 24 positions.* 23;"):
         data.must_fit(23)

@@ -22,6 +22,12 @@ from clearhead.training.settings import TrainingSettings
 from tests.training.toy import CPU, SETTINGS, TINY, new_run, objective
 from tests.training.toy_adapting import LOW_RANK, begin, trained
 
+# The compiler's own, of parts of PyTorch.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*script_method:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:.*Online softmax:UserWarning"),
+]
+
 
 @dataclass(frozen=True)
 class Way:

@@ -87,9 +87,10 @@ class ConversationData:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Encodings recognised, and other things that the user should know."""
+        """Encodings recognised, how many are on each side, and other things that the user should know."""
         ended = all(each.ids[-1] == self.tokenizer.end for each in self.train + self.validation)
-        return self.texts.notes if ended else (*self.texts.notes, say("training.conversation_no_end"))
+        parts = say("training.parts", train=f"{len(self.train):,}", validation=f"{len(self.validation):,}")
+        return (*self.texts.notes, parts, *([] if ended else [say("training.conversation_no_end")]))
 
     @property
     def tokens(self) -> int:

@@ -66,8 +66,9 @@ class PairData:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Encodings recognised, and other things that the user should know."""
-        return self.texts.notes
+        """Encodings recognised, how many are on each side, and other things that the user should know."""
+        parts = say("training.parts", train=f"{len(self.train):,}", validation=f"{len(self.validation):,}")
+        return (*self.texts.notes, parts)
 
     @property
     def tokens(self) -> int:
