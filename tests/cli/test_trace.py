@@ -101,7 +101,7 @@ def test_a_mistake_is_one_line(clearhead: Clearhead, trained: Path, typed: str, 
 def test_a_mistake_is_said_in_chinese(clearhead: Clearhead, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLEARHEAD_LANG", "zh")
     line = clearhead("trace", trained, "-p", "a", "--positions", 4).mistake
-    assert "位置 4 不在 1 个词元之内" in line
+    assert "位置 4 不在 1 个 token 之内" in line
     assert "outside" not in line
 
 

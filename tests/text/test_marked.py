@@ -88,7 +88,7 @@ def test_an_id_outside_names_the_whole_size(monkeypatch, tokenizer, wrong):
     with pytest.raises(UserError, match=line):
         tokenizer.stream().push(id)
     monkeypatch.setenv("CLEARHEAD_LANG", "zh")
-    with pytest.raises(UserError, match=rf"词元编号 {id} 超出词表（大小 {tokenizer.size}"):
+    with pytest.raises(UserError, match=rf"token 编号 {id} 超出词表（大小 {tokenizer.size}"):
         tokenizer.decode([id])
 
 

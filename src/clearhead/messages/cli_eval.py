@@ -38,7 +38,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "of the answers wholly right (decoding greedily)",
         "完全答对的比例（贪心解码）",
     ),
-    "cli.eval.guessing": ("; guessing would have {uniform} (ln V)", "；瞎猜为 {uniform}（ln V）"),
+    "cli.eval.guessing": ("; guessing would have {uniform} (ln V)", "；随机猜测为 {uniform}（ln V）"),
     "cli.eval.unknown": (
         "[{unknown} characters are not known to the tokenizer and were predicted as the unknown mark, which is easier:"
         " bits per byte and per character are too low]",

@@ -10,7 +10,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "Is my loss normal? (nats per token of the answers)",
         "我的损失正常吗？（奈特/回答的 token）",
     ),
-    "closing.level.uniform": ("guessing, every token alike (ln V)", "瞎猜，每个 token 一样（ln V）"),
+    "closing.level.uniform": ("guessing, every token alike (ln V)", "随机猜测，每个 token 一样（ln V）"),
     "closing.level.unigram": ("a table of single tokens (unigram)", "单个 token 的统计表（一元）"),
     "closing.level.bigram": ("a table of token pairs (bigram)", "相邻 token 对的统计表（二元）"),
     "closing.level.entropy": ("the entropy of this text: nothing is below", "此文本的熵：无法更低"),
@@ -46,7 +46,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "closing.broken": (
         "{loss} is not below ln V = {uniform}: after {steps} updates the model is no better than guessing. The learning rate is"
         " wrong, or the model is.",
-        "{loss} 不低于 ln V = {uniform}：{steps} 次更新之后，模型不比瞎猜好。不是学习率有误，就是模型有误。",
+        "{loss} 不低于 ln V = {uniform}：{steps} 次更新之后，模型不比随机猜测好。不是学习率有误，就是模型有误。",
     ),
     "closing.no_number": (
         "No evaluation gave a number: the weights are no numbers any more; start anew with --lr {lr}.",
@@ -58,7 +58,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     ),
     "closing.guessing": (
         "{loss} is below guessing, but above {unigram}: the model does not know yet how often each token occurs.",
-        "{loss} 好于瞎猜，但高于 {unigram}：模型还不知道各 token 出现的频率。",
+        "{loss} 好于随机猜测，但高于 {unigram}：模型还不知道各 token 出现的频率。",
     ),
     "closing.unigram": (
         "{loss} is what a table of single tokens has ({unigram}): the model uses nothing of what stands around a token yet.",
@@ -83,7 +83,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     ),
     "closing.learnt": (
         "{loss} is {below} better than guessing.",
-        "{loss} 比瞎猜低 {below}。",
+        "{loss} 比随机猜测低 {below}。",
     ),
     "closing.nonfinite": (
         "{count} of {steps} updates had a loss or a gradient that is no number: the learning rate is too high for these numbers;"

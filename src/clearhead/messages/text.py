@@ -70,11 +70,11 @@ MESSAGES: dict[str, tuple[str, str]] = {
     ),
     "text.id_outside": (
         "Token id {id} is outside the vocabulary of {size} (ids 0 to {last}): use the tokenizer that made the ids.",
-        "词元编号 {id} 超出词表（大小 {size}，编号 0 到 {last}）：请使用产生这些编号的分词器。",
+        "token 编号 {id} 超出词表（大小 {size}，编号 0 到 {last}）：请使用产生这些编号的分词器。",
     ),
     "text.ids_not_whole": (
         "Token ids must be one row of whole numbers, not {shape} of {kind}: give a flat list of int.",
-        "词元编号应为一行整数，而不是形状 {shape} 的 {kind}：请给出由 int 组成的一维列表。",
+        "token 编号应为一行整数，而不是形状 {shape} 的 {kind}：请给出由 int 组成的一维列表。",
     ),
     "text.no_characters": (
         "A character tokenizer needs at least one character: build it from a text that is not empty.",
@@ -97,7 +97,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "text.nothing_to_score": (
         "The validation text has no document of two tokens or more, so there is no next token to score: "
         "give a longer text.",
-        "验证文本中没有两个词元以上的文件，没有可以评分的下一个词元：请给出更长的文本。",
+        "验证文本中没有两个 token 以上的文件，没有可以评分的下一个 token：请给出更长的文本。",
     ),
     "text.pair_no_tab": (
         "Line {line} of {path} has no tab: write source, a tab, target.",

@@ -88,13 +88,13 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "split.context_shrunk_tokens": (
         "The text is small: the context shrinks from {asked} to {context}, so that one window fits into the longest document "
         "for training ({train:,} tokens) and one into the longest for validation ({validation:,}).",
-        "文本较短：上下文长度由 {asked} 减为 {context}，使最长的训练文档（{train:,} 个词元）和最长的验证文档"
-        "（{validation:,} 个词元）各容得下至少一个窗口。",
+        "文本较短：上下文长度由 {asked} 减为 {context}，使最长的训练文档（{train:,} 个 token）和最长的验证文档"
+        "（{validation:,} 个 token）各容得下至少一个窗口。",
     ),
     "split.document_short_tokens": (
         "Document {number} has only {length:,} tokens for training, less than one window of {window}: "
         "give a longer text or a smaller --model.context to train on it.",
-        "第 {number} 个文档只有 {length:,} 个词元可供训练，不足一个窗口（{window} 个）：要用它训练，请加长文本或调小 --model.context。",
+        "第 {number} 个文档只有 {length:,} 个 token 可供训练，不足一个窗口（{window} 个）：要用它训练，请加长文本或调小 --model.context。",
     ),
     "split.many_short": (
         "{count:,} of {total:,} documents are shorter than one window of {window}: "

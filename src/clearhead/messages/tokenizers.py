@@ -7,7 +7,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     ),
     "text.library_empty": (
         "The tokenizer has no token at all: give one that was trained, or train one with `clearhead tokenizer train`.",
-        "该分词器没有任何词元：请给出训练过的分词器，或用 `clearhead tokenizer train` 训练一个。",
+        "该分词器没有任何 token：请给出训练过的分词器，或用 `clearhead tokenizer train` 训练一个。",
     ),
     "text.library_id": (
         "The tokenizer has the id {id}; {most:,} ids are the most that are read: the file is damaged, get it again.",
@@ -15,11 +15,11 @@ MESSAGES: dict[str, tuple[str, str]] = {
     ),
     "text.library_shared_id": (
         "Two tokens of the tokenizer share one id: the file is damaged, get it again.",
-        "该分词器有两个词元共用一个编号：文件已损坏，请重新获取。",
+        "该分词器有两个 token 共用一个编号：文件已损坏，请重新获取。",
     ),
     "text.library_mark": (
         "The tokenizer's {name} is {id}, which is none of its special ids: choose a special token's id, or none.",
-        "分词器的 {name} 是 {id}，不是它的特殊编号：请选用某个特殊词元的编号，或不设。",
+        "分词器的 {name} 是 {id}，不是它的特殊编号：请选用某个特殊 token 的编号，或不设。",
     ),
     "text.tokenizer_no_json": (
         "{path} is damaged or no tokenizer: it is no JSON ({reason}). Give a tokenizer.json, or a folder that holds one.",
@@ -32,15 +32,15 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "text.bpe_vocab": (
         "A vocabulary of {vocab} is too small: {least} ids are needed, 256 for bytes and {specials} for special tokens. "
         "Ask for more.",
-        "词表大小 {vocab} 太小：至少需要 {least} 个编号，其中 256 个给字节，{specials} 个给特殊词元。请调大。",
+        "词表大小 {vocab} 太小：至少需要 {least} 个编号，其中 256 个给字节，{specials} 个给特殊 token。请调大。",
     ),
     "text.bpe_nothing": (
         "There is no text to learn tokens from: give files with text in them.",
-        "没有可供学习词元的文字：请给出有内容的文件。",
+        "没有可供学习 token 的文字：请给出有内容的文件。",
     ),
     "text.special_spelling": (
         "A special token cannot be spelt {spelling}: use two characters or more that differ from every other token, "
         "such as <|end|>.",
-        "特殊词元不能写作 {spelling}：请用两个以上的字符，且不同于其他词元，例如 <|end|>。",
+        "特殊 token 不能写作 {spelling}：请用两个以上的字符，且不同于其他 token，例如 <|end|>。",
     ),
 }

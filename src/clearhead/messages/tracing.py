@@ -19,7 +19,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     ),
     "tracing.position_outside": (
         "position {value} is outside {count} tokens",
-        "位置 {value} 不在 {count} 个词元之内",
+        "位置 {value} 不在 {count} 个 token 之内",
     ),
     "tracing.head_outside": ("head {value} is outside {count} heads", "头 {value} 不在 {count} 个头之内"),
     "tracing.no_matplotlib": (
@@ -36,7 +36,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     ),
     "tracing.not_one_token": (
         "{text!r} is {count} tokens of this model, and one is asked for; give a shorter text, or an id",
-        "{text!r} 在该模型中是 {count} 个词元，而这里只需要一个；请给更短的文本，或给 id",
+        "{text!r} 在该模型中是 {count} 个 token，而这里只需要一个；请给更短的文本，或给 id",
     ),
     "tracing.no_sum": (
         "a post-norm model's stream is normalised after every sum, so its logits are not a sum of what the parts add; "
@@ -81,7 +81,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     ),
     "tracing.lengths": (
         "the clean text has {clean} tokens and the corrupted {corrupted}; give texts of the same number, token for token",
-        "原文本有 {clean} 个词元，改动文本有 {corrupted} 个；两者的词元数必须相同，逐个对应",
+        "原文本有 {clean} 个 token，改动文本有 {corrupted} 个；两者的 token 数必须相同，逐个对应",
     ),
     "tracing.by": (
         "patching goes by position, head or name, not by {by}",
@@ -112,9 +112,9 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{name}, head {head}: query {query} ({asks}) reads key {place} ({asked}) with weight {weight}",
         "{name}，头 {head}：查询 {query}（{asks}）以权重 {weight} 读取键 {place}（{asked}）",
     ),
-    "tracing.effect_token": ("token {token} at position {position}", "位置 {position} 上的词元 {token}"),
+    "tracing.effect_token": ("token {token} at position {position}", "位置 {position} 上的 token {token}"),
     "tracing.effect_change": ("change", "变化"),
-    "tracing.effect_best": ("best token", "最优词元"),
+    "tracing.effect_best": ("best token", "最优 token"),
     "tracing.effect_ran": ("as it ran", "原样运行"),
     "tracing.effect_weight": ("this weight set to 0", "该权重置 0"),
     "tracing.effect_head": ("this head set to 0 at this query", "该头在此查询处置 0"),
