@@ -27,6 +27,11 @@ settings.register_profile("clearhead", deadline=None, derandomize=True)
 settings.load_profile("clearhead")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest test first, so that no worker is left alone with it at the end."""
+    items.sort(key=lambda item: "test_readme.py" not in item.nodeid)
+
+
 @pytest.fixture(autouse=True)
 def _same_seed() -> None:
     """Every test draws the same numbers, alone or among others."""

@@ -241,7 +241,8 @@ def test_a_tap_sees_the_same_names_and_the_heads_add_up() -> None:
         (lambda: LowRank(2, dropout=-0.1), "lora.dropout = -0.1"),
         (lambda: LowRank(2, targets=()), "lora.targets is empty"),
         (lambda: LowRank(2, targets=("",)), "lora.targets is empty"),
-        (lambda: LowRank(2, targets="*"), "LowRank.targets = '*'"),  # type: ignore[arg-type]
+        (lambda: LowRank(2, targets="*.qkv,"), "lora.targets is empty"),
+        (lambda: LowRank(2, targets=3), "LowRank.targets = 3"),  # type: ignore[arg-type]
     ],
 )
 def test_a_value_out_of_range_is_one_line(make: Callable[[], LowRank], named: str) -> None:
@@ -288,3 +289,8 @@ def test_what_is_no_such_value_is_one_line(plain: object) -> None:
 def test_the_value_needs_no_torch() -> None:
     code = "import sys; from clearhead.models.low_rank import LowRank; LowRank(2); sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_patterns_may_be_written_with_commas_between_them() -> None:
+    assert LowRank(2, targets="*.qkv, *.up").patterns == LowRank(2, targets=("*.qkv", "*.up")).patterns
+    assert low_rank_of(LowRank(2, targets="[*.qkv]").to_plain()).patterns == ("*.qkv",)
