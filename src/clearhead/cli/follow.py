@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,7 +13,7 @@ from clearhead.cli.progress import Progress
 from clearhead.models.config import StackConfig
 from clearhead.training.ceiling import Ceiling, matmul_ceiling, update_flops
 from clearhead.training.conversation_data import ConversationData
-from clearhead.training.dashboard import Dashboards
+from clearhead.training.dashboard import Dashboard, Dashboards
 from clearhead.training.environment import environment, recorded_environment, resume_warning
 from clearhead.training.estimate import Estimate, Forecast, estimated
 from clearhead.training.memory import available_memory, peak_memory, present_memory
@@ -24,7 +23,6 @@ from clearhead.training.objective import Objective
 from clearhead.training.plan import Plan
 from clearhead.training.precision import precision_of
 from clearhead.training.run import Evaluated, Training, measured_speed
-from clearhead.training.tensorboard import TensorBoard
 from clearhead.training.text_data import TextData
 
 PROBED = 4
@@ -40,7 +38,7 @@ def warned(plan: Plan, device: torch.device) -> Iterator[str]:
 
 
 def follow(
-    training: Training, plan: Plan, estimate: Estimate, stopped: Sequence[int], *, tensorboard: str | None
+    training: Training, plan: Plan, estimate: Estimate, stopped: Sequence[int], boards: Sequence[Dashboard] = ()
 ) -> list[str]:
     """Hand every event to all who look, until the training ends or the user stops it.
 
@@ -49,7 +47,7 @@ def follow(
         plan: what it set out to do.
         estimate: what it will take.
         stopped: not empty once the user wants it to stop.
-        tensorboard: a folder for TensorBoard; None for none.
+        boards: who else is told.
 
     Returns:
         What is to be said at the end: how far off the estimate was.
@@ -57,7 +55,6 @@ def follow(
     device = _device(training)
     ceiling, memory = _ceiling(training, plan), partial(peak_memory, device)
     forecast = Forecast(estimate, memory)
-    boards = [] if tensorboard is None else [TensorBoard(Path(tensorboard))]
     settings = asdict(plan.settings)
     with (
         MetricsFile(plan.run, training.step, share=ceiling.share, memory=memory) as metrics,

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import torch
 
     from clearhead.training.choosing import Given
+    from clearhead.training.dashboard import Dashboard
     from clearhead.training.plan import Plan
 
 SETTINGS = (
@@ -147,20 +148,40 @@ def _kind_meant(made: ArgumentParser, arguments: Sequence[str]) -> str:
 
 
 def _train(asked: Namespace, typed: frozenset[str], *, kind_named: bool) -> int:
-    from clearhead.formats.lock import training_alone  # noqa: PLC0415 - torch comes after the flags are right
-    from clearhead.models.device import pick_device  # noqa: PLC0415
+    from clearhead.models.device import pick_device  # noqa: PLC0415 - torch comes after the flags are right
+    from clearhead.training.tensorboard import TensorBoard  # noqa: PLC0415
 
     device = pick_device(asked.device)
     _tell(say("cli.train.preparing"))
-    if not asked.resume:
+    boards = [] if asked.tensorboard is None else [TensorBoard(Path(asked.tensorboard))]
+    if asked.resume and asked.minutes is not None:
+        raise UserError(say("training.no_effect", flag="--minutes", reason=say("cli.train.sized_already")))
+    with _alone(Path(asked.out), resume=asked.resume):
         plan = _plan(asked, typed, device)
-        with training_alone(plan.run.path):
-            return _run(asked, plan, device, pairs_meant=kind_named)
-    with training_alone(Path(asked.out)):
-        return _run(asked, _plan(asked, typed, device), device, pairs_meant=True)
+        return _run(asked, plan, device, boards, pairs_meant=kind_named or asked.resume)
 
 
-def _run(asked: Namespace, plan: Plan, device: torch.device, *, pairs_meant: bool) -> int:
+@contextmanager
+def _alone(out: Path, *, resume: bool) -> Iterator[None]:
+    """Hold the run directory, made if a new run is to be there; nothing is left of it if nothing was put into it."""
+    from clearhead.formats.atomic import clear_failure  # noqa: PLC0415
+    from clearhead.formats.lock import training_alone  # noqa: PLC0415
+    from clearhead.training.plan import must_be_free  # noqa: PLC0415
+
+    there = out.exists()
+    if not resume:
+        must_be_free(out)
+        with clear_failure(out):
+            out.mkdir(parents=True, exist_ok=True)
+    try:
+        with training_alone(out):
+            yield
+    finally:
+        if not there and out.is_dir() and not any(out.iterdir()):
+            out.rmdir()
+
+
+def _run(asked: Namespace, plan: Plan, device: torch.device, boards: Sequence[Dashboard], *, pairs_meant: bool) -> int:
     from clearhead.cli.closing import closing, next_command  # noqa: PLC0415
     from clearhead.cli.follow import available, estimate_of, follow, warned  # noqa: PLC0415
     from clearhead.training.run import Training  # noqa: PLC0415
@@ -182,7 +203,7 @@ def _run(asked: Namespace, plan: Plan, device: torch.device, *, pairs_meant: boo
         if line is not None:
             _tell(line)
     with _stop_between_updates() as stopped:
-        last = follow(training, plan, estimate, stopped, tensorboard=asked.tensorboard)
+        last = follow(training, plan, estimate, stopped, boards)
     if training.step < plan.settings.steps:
         training.save_if_new()
         command = f"{own_name()} train --out {quote(asked.out)} --resume"

@@ -47,8 +47,10 @@ def training_alone(run: Path) -> Iterator[None]:
     finally:
         # Deleted while it is held: whoever opened it in the meantime sees that it is gone, and opens the next one.
         # Windows deletes no open file, so there it is deleted after; somebody else's stays, as it is open.
-        if sys.platform != "win32":
-            path.unlink(missing_ok=True)
+        # What went wrong inside is what the user is to hear of: a lock file that stays locks nothing.
+        with suppress(OSError):
+            if sys.platform != "win32" and _is_still(handle, path):
+                path.unlink(missing_ok=True)
         os.close(handle)
         if sys.platform == "win32":
             with suppress(OSError):

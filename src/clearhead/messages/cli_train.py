@@ -58,4 +58,8 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "--preset {preset} has sizes and parts of its own; leave --model out, or --preset",
         "--preset {preset} 自带规模和部件；请不要同时给出 --model，或不要给出 --preset",
     ),
+    "cli.train.sized_already": (
+        "the run has its sizes already; --steps makes it longer",
+        "这次训练的规模已定；可用 --steps 延长",
+    ),
 }

@@ -92,4 +92,8 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "只有解码器学习 20 个以上的文档时才会拼接",
     ),
     "training.parts": ("{train} train and {validation} validate", "{train} 个用于训练，{validation} 个用于验证"),
+    "training.minutes_choose": (
+        "--minutes chooses sizes and batch itself; leave {flags} out, or --minutes",
+        "--minutes 会自行选择规模和批大小；请不要给出 {flags}，或不要给出 --minutes",
+    ),
 }

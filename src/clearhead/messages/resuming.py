@@ -19,8 +19,8 @@ MESSAGES: dict[str, tuple[str, str]] = {
     ),
     "resuming.one_checkpoint": (
         "{path} holds {count} checkpoint(s), and a replay needs two; train it further past the next one with"
-        " `clearhead train --out {path} --resume` and a larger --steps",
-        "{path} 中有 {count} 个检查点，而重放需要两个；请用 `clearhead train --out {path} --resume` 加更大的 --steps"
+        " `clearhead train --out {path} --resume --keep 2` and a larger --steps",
+        "{path} 中有 {count} 个检查点，而重放需要两个；请用 `clearhead train --out {path} --resume --keep 2` 加更大的 --steps"
         " 训练到下一个检查点之后",
     ),
     "resuming.not_reached": (

@@ -16,6 +16,7 @@ from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
 from clearhead.training.conversation_data import ConversationData
 from clearhead.training.data_choice import DataChoice, Watch, unwatched
 from clearhead.training.pair_data import PairData
+from clearhead.training.settings import PLAIN, TrainingSettings
 from clearhead.training.text_data import TextData
 
 Data = TextData | PairData | ConversationData
@@ -31,6 +32,7 @@ class Dial:
     Args:
         minutes: above 0.
         device: where it will run; its speed decides the sizes.
+        settings: what an update is made of, which takes its time.
 
     Raises:
         UserError: if the time is not above 0.
@@ -38,6 +40,7 @@ class Dial:
 
     minutes: float
     device: torch.device
+    settings: TrainingSettings = PLAIN
 
     def __post_init__(self) -> None:
         if not 0 < self.minutes < float("inf"):

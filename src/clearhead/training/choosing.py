@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -82,9 +81,7 @@ def _picked_steps(
     built_in = isinstance(data, TextData) and data.texts.built_in
     seconds, fewest = (CORPUS_SECONDS, CORPUS_FEWEST_STEPS) if built_in else (TEXT_SECONDS, FEWEST_STEPS)
     objective = data.objective(config, batch=probe.batch, seed=0)
-    without_dropout = replace(config, dropout=0.0)
-    low_rank = None if lora is None else replace(lora, dropout=0.0)
-    speed = measured_speed(without_dropout, objective, device, settings=probe, lora=low_rank)
+    speed = measured_speed(config, objective, device, settings=probe, lora=lora)
     per_step = data.tokens_a_step(config, probe.batch)
     steps = pick_steps(
         tokens_per_second=speed,

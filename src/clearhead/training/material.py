@@ -35,6 +35,9 @@ from clearhead.training.tasks import HiddenTokens, PackedDocuments, RunningText,
 from clearhead.training.text_data import TextData, fitting_context, prepare
 from clearhead.training.texts import Texts, Written, new_tokenizer, read_texts
 
+SIZED = frozenset({"layers", "heads", "width", "context"})
+"""What the dial chooses."""
+
 
 def new_material(asked: Asked) -> Material:
     """Read the files, and pick for the model what the user has not named.
@@ -127,6 +130,9 @@ def _text(asked: Asked) -> Material:
         tokenizer, context = asked.init.tokenizer, min(config.context, LONGEST_WINDOW)
     task = _task(config, tokenizer, by_document=texts.sides.by_document, alone=asked.choice.masked)
     if asked.dial is not None:
+        named = sorted((asked.typed or frozenset()) & SIZED)
+        if named:
+            raise UserError(say("training.minutes_choose", flags=" ".join(f"--model.{name}" for name in named)))
         return _dialled(asked, asked.dial, texts, task, tokenizer)
     data = prepare(texts, tokenizer, task, context=context, folder=asked.folder, watch=asked.watch)
     if asked.init is None:
@@ -158,7 +164,9 @@ def _dialled(asked: Asked, dial: Dial, texts: Texts, task: Task, tokenizer: Toke
 
     def speed_of(size: Size) -> float:
         config = of_size(size)
-        return measured_speed(config, data.objective(config, batch=size.batch, seed=0), dial.device)
+        return measured_speed(
+            config, data.objective(config, batch=size.batch, seed=0), dial.device, settings=dial.settings
+        )
 
     made = sized(dial.minutes, tokens=data.tokens, vocab=tokenizer.size, speed_of=speed_of)
     config, size = of_size(made.size), made.size

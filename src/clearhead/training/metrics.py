@@ -140,8 +140,8 @@ def read_metrics(path: Path) -> list[Line]:
     """What a training has recorded, also while it runs, and by versions that recorded less.
 
     Args:
-        path: the `metrics.jsonl`. Its lines are read to the first that is not whole, as a killed process may leave the last; there are
-            none if there is no file.
+        path: the `metrics.jsonl`. Lines that are not whole are passed over, as a killed process may leave the last; there are none if there
+            is no file.
     """
     return [_line(line) for line in _complete_lines(path)]
 
@@ -185,12 +185,11 @@ def _complete_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def _whole(texts: Iterable[bytes]) -> Iterable[dict[str, Any]]:
-    """The lines up to the first that is none, or is cut inside a character."""
+    """The lines that are whole: a killed process may leave the last cut inside a character, a user one that is none."""
     for text in texts:
         try:
             line = json.loads(text.decode("utf-8"))
         except (ValueError, RecursionError):
-            return
-        if not isinstance(line, dict) or type(line.get("step")) is not int:
-            return
-        yield line
+            continue
+        if isinstance(line, dict) and type(line.get("step")) is int:
+            yield line

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from clearhead.formats.atomic import PARTIAL
 from clearhead.formats.load import Loaded, load, weights_of
+from clearhead.formats.lock import NAME as LOCK
 from clearhead.formats.run import Run, create_run, read_run
 from clearhead.messages import UserError, say
 from clearhead.models.adapt import targets_of
@@ -27,11 +28,11 @@ from clearhead.training.conversation_data import ConversationData
 from clearhead.training.data_choice import NOTHING_SAID, DataChoice, Watch, unwatched
 from clearhead.training.environment import environment
 from clearhead.training.material import fitting, new_material, same_material
-from clearhead.training.settings import TrainingSettings
+from clearhead.training.settings import PLAIN, TrainingSettings
 from clearhead.training.text_data import TextData
 from clearhead.training.texts import SIDES
 
-CHANGEABLE = ("steps", "eval_every", "checkpoint_every", "keep")
+CHANGEABLE = ("steps", "eval_every", "checkpoint_every", "keep", "skip_nonfinite")
 """What a run that goes on may do differently; anything else would make it another training."""
 
 
@@ -82,10 +83,10 @@ def new_plan(
     Raises:
         UserError: if `out` holds something, a file cannot be used or numbers do not fit together; nothing is left in `out`.
     """
-    _must_be_free(out)
+    must_be_free(out)
     begun = _begun(init, lora, choice)
     with _nothing_left(out):
-        dial = None if minutes is None else Dial(minutes, device)
+        dial = None if minutes is None else _dial(minutes, given, device)
         asked = Asked(files, choice, out / "tokens", model, typed, begun, watch, dial)
         material = new_material(asked)
         settings, reasons, speed = chosen_settings(given, material, lora, device)
@@ -140,7 +141,8 @@ def resumed_plan(
     if model is not None:
         _must_be_the_same(run.model, model, data, typed)
     settings = TrainingSettings(**(run.details["training"] | dict(given)))
-    if settings != recorded:
+    done = max((each.step for each in run.checkpoints()), default=0)
+    if settings != recorded and settings.steps > done:
         details = run.details | {"training": asdict(settings)}
         run = create_run(out, run.model, run.tokenizer, details)
     # A run that was killed before its first checkpoint begins anew, with the model that it began with.
@@ -167,6 +169,14 @@ def _begun_otherwise(run: Run, init: str | None, lora: LowRank | None) -> tuple[
         return "lora", None, lora.rank
     pairs = zip(run.lora.to_plain().items(), lora.to_plain().values(), strict=True)
     return next(((f"lora.{name}", old, new) for (name, old), new in pairs if old != new), None)
+
+
+def _dial(minutes: float, given: Given, device: torch.device) -> Dial:
+    if "batch" in given:
+        raise UserError(say("training.minutes_choose", flags="--batch"))
+    # How an update is made takes its time; how many there are is still to be found.
+    made = {name: value for name, value in given.items() if name not in (*CHANGEABLE, "warmup", "lr")}
+    return Dial(minutes, device, TrainingSettings(**asdict(PLAIN) | made))
 
 
 def _begun(init: str | None, lora: LowRank | None, choice: DataChoice) -> Loaded | None:
@@ -227,7 +237,8 @@ def _recorded(run: Run) -> tuple[TrainingSettings, dict[str, Any]]:
         raise UserError(say("training.not_recorded", out=run.path, reason=error)) from error
 
 
-def _must_be_free(out: Path) -> None:
+def must_be_free(out: Path) -> None:
+    """Raise a UserError if a new run cannot be made in `out`."""
     if (out / "config.json").exists():
         raise UserError(say("training.out_exists", out=out))
     if out.exists() and not (out.is_dir() and all(_is_left_over(inside) for inside in out.iterdir())):
@@ -235,7 +246,9 @@ def _must_be_free(out: Path) -> None:
 
 
 def _is_left_over(path: Path) -> bool:
-    """Whether it is a folder of token files that a killed process left: those that are whole are used."""
+    """Whether it is a lock, or a folder of token files that a killed process left: those that are whole are used."""
+    if path.name == LOCK:
+        return True
     if path.name != "tokens" or not path.is_dir():
         return False
     own = {f"{side}.tokens" for side in SIDES}

@@ -151,7 +151,10 @@ def _settings_of(plan: Plan, last: Checkpoint) -> TrainingSettings:
     said = read_json(last.path / "state.json").get("training")
     known = {field.name for field in fields(TrainingSettings)}
     whole = asdict(plan.settings) | (said if isinstance(said, dict) and said.keys() <= known else {})
-    return TrainingSettings(**whole)
+    try:
+        return TrainingSettings(**whole)
+    except TypeError as error:
+        raise UserError(say("training.not_recorded", out=last.path, reason=error)) from error
 
 
 @contextmanager

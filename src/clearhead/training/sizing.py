@@ -198,7 +198,14 @@ def sized(minutes: float, *, tokens: int, vocab: int, speed_of: Callable[[Size],
         tokens_per_second=speed, seconds=seconds, tokens_per_step=step, train_tokens=tokens, fewest=LEAST_STEPS
     )
     passes = steps * step / tokens
-    size = replace(size, dropout=0.2 if passes > NEW_PASSES else 0.0)
+    if passes > NEW_PASSES:
+        # Dropout takes time, too.
+        size = replace(size, dropout=0.2)
+        speed = speed_of(size)
+        steps = pick_steps(
+            tokens_per_second=speed, seconds=seconds, tokens_per_step=step, train_tokens=tokens, fewest=LEAST_STEPS
+        )
+        passes = steps * step / tokens
     reason = say(
         "sizing.dial",
         minutes=f"{minutes:g}",

@@ -59,7 +59,8 @@ class Finding(NamedTuple):
 def standing_of(course: Course, known: Known) -> Finding:
     """Where the loss stands."""
     if course.lowest is None:
-        return Finding("no_number", say("closing.no_number", lr=f"{course.highest_rate / 10:.1g}"))
+        lower = course.highest_rate / 10 if known.usual_lr is None else min(known.usual_lr, course.highest_rate / 10)
+        return Finding("no_number", say("closing.no_number", lr=f"{lower:.1g}"))
     loss = course.lowest[1]
     suspicious = _too_good(known, loss)
     if suspicious is not None:
