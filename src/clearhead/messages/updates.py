@@ -15,9 +15,9 @@ MESSAGES: dict[str, tuple[str, str]] = {
     ),
     "updates.not_finite": (
         "step {step} (learning rate {lr}): {name} is not finite, the first that is not, {place}; the weights are as before this step."
-        " Use a lower --lr, or --skip-nonfinite to go on without such updates",
+        " Start anew with a lower --lr (--init takes the weights of this run), or go on with --resume --skip-nonfinite",
         "第 {step} 步（学习率 {lr}）：最先不是有限数的是 {name}，{place}；权重保持此步之前的值。"
-        "请调低 --lr，或加 --skip-nonfinite 跳过这样的更新继续训练",
+        "请用更小的 --lr 另开一次训练（可用 --init 取这次的权重），或用 --resume --skip-nonfinite 跳过这样的更新继续",
     ),
     "updates.not_finite_weight": ("the weight {name}", "权重 {name}"),
     "updates.not_finite_gradient": ("the gradient of {name}", "{name} 的梯度"),
