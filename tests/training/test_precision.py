@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from clearhead.messages import UserError
 from clearhead.training.fit import Update, fit
 from clearhead.training.precision import PRECISIONS, precision_of, stepper_of
+from clearhead.training.settings import DTYPES
 from clearhead.training.stepper import Stepper
 from tests.oracles.compare import assert_within
 from tests.training.toy_updates import KINDS, equal, weights_of
@@ -208,3 +209,7 @@ def test_what_is_not_the_scales_doing_is_not_excused() -> None:
     update = next(updates_of(model, stepper, "float16", skip_nonfinite=True))
     assert update.skipped
     assert stepper.extra_state()["loss_scale"].item() == 2.0**4
+
+
+def test_the_settings_name_every_precision() -> None:
+    assert tuple(PRECISIONS) == DTYPES

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from clearhead.messages import UserError, say
+from clearhead.training.schedules import SCHEDULES
 
 DTYPES = ("float32", "bfloat16", "bfloat16-weights", "float16")
 OPTIMIZERS = ("adamw", "muon")
-SCHEDULES = ("cosine", "linear", "wsd", "constant")
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class TrainingSettings:
             value = getattr(self, name)
             _need(name, value, value is None or value >= 1, "≥ 1")
         _need("label_smoothing", self.label_smoothing, 0 <= self.label_smoothing < 1, "0 ≤ label_smoothing < 1")
-        for name, known in (("dtype", DTYPES), ("optimizer", OPTIMIZERS), ("schedule", SCHEDULES)):
+        for name, known in (("dtype", DTYPES), ("optimizer", OPTIMIZERS), ("schedule", tuple(SCHEDULES))):
             _need(name, getattr(self, name), getattr(self, name) in known, " | ".join(known))
 
 
