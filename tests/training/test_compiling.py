@@ -98,9 +98,8 @@ def updates_of(
 ) -> list[Update]:
     """Updates with an evaluation between them, of other rows, as a training has them."""
     updates = []
-    schedule = partial(max, 0.01)
     for update in fit(
-        model, kind.batches, loss, optimizer=optimizer, schedule=schedule, steps=steps, first=first, **more
+        model, kind.batches, loss, optimizer=optimizer, schedule=lambda _: 0.01, steps=steps, first=first, **more
     ):
         evaluate(model, [type(kind.batches(0))(*(each[:5] for each in kind.batches(9)))], kind.loss)
         updates.append(update)
