@@ -19,6 +19,7 @@ from clearhead.formats.run import read_run
 from clearhead.messages import say
 from clearhead.text import bigram_loss, unigram_loss
 from clearhead.text.columns import columns_of
+from clearhead.training.masking import Hiding
 from clearhead.training.plan import Plan, resumed_plan
 from clearhead.training.run import Training
 from clearhead.training.scoring import score
@@ -131,7 +132,7 @@ def test_the_levels_of_each_task() -> None:
     packed = PackedDocuments(5, 6).levels(train, validation, 7)
     assert packed == {"unigram": unigram_loss(*marked, 7), "bigram": bigram_loss(*marked, 7)}
     assert packed != both
-    assert HiddenTokens(None, None, 6, 6).levels(train, validation, 7) == {"unigram": both["unigram"]}
+    assert HiddenTokens(None, None, Hiding(6, 6)).levels(train, validation, 7) == {"unigram": both["unigram"]}
 
 
 def test_the_card_of_documents_hidden_tokens_and_conversations(clearhead: Clearhead, tmp_path: Path) -> None:

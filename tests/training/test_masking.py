@@ -18,6 +18,7 @@ from clearhead.messages import UserError
 from clearhead.ops.loss import IGNORED
 from clearhead.training.batches import Ids
 from clearhead.training.masking import Hiding, Masked, MaskedBatch, masked_whole
+from clearhead.training.order import ALL, Share
 from tests.training.toy_documents import BEGIN, END, MASK, Views, marked, numbered
 
 LENGTHS = st.lists(st.integers(0, 25), min_size=1, max_size=4)
@@ -26,12 +27,32 @@ VOCAB = 1000
 Mark = tuple[int | None, int | None]
 
 
-def masked(documents: Any, context: int, batch: int, seed: int = 0, marks: Mark = (BEGIN, END), **more: Any) -> Masked:
-    return Masked(documents, context, batch, seed, mask=MASK, vocab=VOCAB, begin=marks[0], end=marks[1], **more)
+def masked(
+    documents: Any,
+    context: int,
+    batch: int,
+    seed: int = 0,
+    marks: Mark = (BEGIN, END),
+    *,
+    share: Share = ALL,
+    **how: Any,
+) -> Masked:
+    hiding = Hiding(MASK, VOCAB, **how)
+    return Masked(documents, context, batch, seed, hiding=hiding, begin=marks[0], end=marks[1], share=share)
 
 
-def fixed(documents: Any, context: int, batch: int, seed: int = 0, marks: Mark = (BEGIN, END), **more: Any) -> Any:
-    return masked_whole(documents, context, batch, seed, mask=MASK, vocab=VOCAB, begin=marks[0], end=marks[1], **more)
+def fixed(
+    documents: Any,
+    context: int,
+    batch: int,
+    seed: int = 0,
+    marks: Mark = (BEGIN, END),
+    *,
+    limit: int | None = None,
+    **how: Any,
+) -> Any:
+    hiding = Hiding(MASK, VOCAB, **how)
+    return masked_whole(documents, context, batch, seed, hiding=hiding, begin=marks[0], end=marks[1], limit=limit)
 
 
 def rows_of(batches: Iterable[MaskedBatch]) -> list[tuple[list[int], list[int]]]:

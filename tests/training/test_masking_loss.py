@@ -16,7 +16,7 @@ from clearhead.ops.loss import IGNORED
 from clearhead.training.batches import Ids
 from clearhead.training.fit import evaluate
 from clearhead.training.losses import masked_token
-from clearhead.training.masking import Masked, MaskedBatch, masked_whole
+from clearhead.training.masking import Hiding, Masked, MaskedBatch, masked_whole
 from clearhead.training.order import Share
 from tests.oracles.compare import assert_within
 from tests.training.test_masking import rows_of
@@ -35,7 +35,7 @@ def model() -> nn.Module:
 
 
 def text_batches(batch: int) -> Iterable[MaskedBatch]:
-    return masked_whole(TEXT, CONFIG.context, batch, 0, mask=13, vocab=11, begin=11, end=12)
+    return masked_whole(TEXT, CONFIG.context, batch, 0, hiding=Hiding(13, 11), begin=11, end=12)
 
 
 @pytest.mark.parametrize("batch", [1, 2, 3, 50])
@@ -63,7 +63,7 @@ def test_the_sums_of_ranks_are_that_of_one_process() -> None:
     made = model()
 
     def batches(share: Share) -> MaskedBatch:
-        return Masked(TEXT, CONFIG.context, 5, 0, mask=13, vocab=11, begin=11, end=12, share=share)(1)
+        return Masked(TEXT, CONFIG.context, 5, 0, hiding=Hiding(13, 11), begin=11, end=12, share=share)(1)
 
     total, count = masked_token(made, batches(Share()))
     sums = [masked_token(made, batches(Share(rank, 2))) for rank in range(2)]

@@ -18,7 +18,7 @@ from clearhead.ops.loss import IGNORED
 from clearhead.training.batches import Ids, Windows, strided, whole
 from clearhead.training.fit import Loss
 from clearhead.training.losses import exact_match, masked_token, next_token, packed_next_token, target_token
-from clearhead.training.masking import Masked, masked_whole
+from clearhead.training.masking import Hiding, Masked, masked_whole
 from clearhead.training.packed import Packed, packed_whole
 from clearhead.training.pairs import IdPair, Marks, Shuffled, all_pairs
 from tests.training.toy_documents import numbered
@@ -100,7 +100,7 @@ def packed(begin: int | None = BEGIN) -> Packed:
 
 
 def masked() -> Masked:
-    return Masked(LONG, 16, 3, 0, mask=MASK, vocab=60, begin=BEGIN, end=END)
+    return Masked(LONG, 16, 3, 0, hiding=Hiding(MASK, 60), begin=BEGIN, end=END)
 
 
 LONG: list[Ids] = [document for document in DOCUMENTS if len(document) > 9]
@@ -122,7 +122,7 @@ CASES = {
     "masked": Case(masked_token, lambda: steps(masked()), Neighbours()),
     "masked, validated": Case(
         masked_token,
-        lambda: masked_whole(LONG, 16, 3, 0, mask=MASK, vocab=60, begin=BEGIN, end=END),
+        lambda: masked_whole(LONG, 16, 3, 0, hiding=Hiding(MASK, 60), begin=BEGIN, end=END),
         Neighbours(),
     ),
     "pairs": Case(target_token, lambda: steps(Shuffled(PAIRS, MARKS, 2, 0)), Reverse()),

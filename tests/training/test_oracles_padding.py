@@ -17,7 +17,7 @@ from clearhead.ops.loss import IGNORED
 from clearhead.training.batches import whole
 from clearhead.training.fit import Loss
 from clearhead.training.losses import masked_token, next_token, packed_next_token, target_token
-from clearhead.training.masking import Masked
+from clearhead.training.masking import Hiding, Masked
 from clearhead.training.packed import PADDING, packed_whole
 from clearhead.training.pairs import all_pairs
 from tests.training.test_oracles import BEGIN, DOCUMENTS, END, MARKS, MASK, PAIRS, VOCAB, packed, steps
@@ -90,7 +90,7 @@ PADDED: dict[str, tuple[Loss[Any], Callable[[], Sequence[Any]], Any]] = {
     ),
     "masked": (
         masked_token,
-        lambda: steps(Masked(DOCUMENTS, 9, 3, 0, mask=MASK, vocab=60, begin=BEGIN, end=END)),
+        lambda: steps(Masked(DOCUMENTS, 9, 3, 0, hiding=Hiding(MASK, 60), begin=BEGIN, end=END)),
         EncoderConfig(**SIZES, context=13),
     ),
     "pairs": (

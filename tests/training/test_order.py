@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from clearhead.messages import UserError
 from clearhead.ops.loss import IGNORED
 from clearhead.training.batches import Windows
-from clearhead.training.masking import Masked
+from clearhead.training.masking import Hiding, Masked
 from clearhead.training.order import ALL, Epochs, Share
 from clearhead.training.packed import Packed
 from clearhead.training.pairs import Drawn, IdPair, Marks, Shuffled
@@ -29,7 +29,7 @@ MAKERS: dict[str, Make] = {
     "windows": lambda batch, seed, share: Windows(DOCUMENTS, 4, batch, seed, share=share),
     "packed": lambda batch, seed, share: Packed(DOCUMENTS, 5, batch, seed, begin=BEGIN, end=END, share=share),
     "masked": lambda batch, seed, share: Masked(
-        DOCUMENTS, 6, batch, seed, mask=MASK, vocab=70, begin=BEGIN, end=END, share=share
+        DOCUMENTS, 6, batch, seed, hiding=Hiding(MASK, 70), begin=BEGIN, end=END, share=share
     ),
     "pairs": lambda batch, seed, share: Shuffled(PAIRS, MARKS, batch, seed, share=share),
 }

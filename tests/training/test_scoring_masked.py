@@ -22,7 +22,7 @@ from clearhead.ops.loss import IGNORED
 from clearhead.text import CharacterTokenizer, LibraryTokenizer, MarkedTokenizer, Tokenizer
 from clearhead.text.specials import never_made
 from clearhead.training import masking, scoring_masked
-from clearhead.training.masking import MaskedBatch, masked_whole
+from clearhead.training.masking import MaskedBatch, hiding_of, masked_whole
 from clearhead.training.scoring import losses_of
 from clearhead.training.scoring_masked import score_masked
 
@@ -41,7 +41,7 @@ def guessing(tokenizer: Tokenizer = TOKENIZER, **choices: object) -> Loaded:
 def one_by_one(loaded: Loaded, seed: int) -> list[tuple[float, bool]]:
     """-ln p of each hidden token, and whether it is guessed, by a forward for each window without padding."""
     documents = [TOKENIZER.encode_array(text) for text in TEXTS]
-    marks = {"mask": TOKENIZER.mask, "vocab": TOKENIZER.inner.size, "begin": TOKENIZER.begin, "end": TOKENIZER.end}
+    marks = {"hiding": hiding_of(TOKENIZER), "begin": TOKENIZER.begin, "end": TOKENIZER.end}
     found = []
     for window in masked_whole(documents, CONTEXT, 1, seed, **marks):
         for inputs, targets, real in zip(*window, strict=True):
@@ -97,7 +97,7 @@ def test_no_special_id_of_the_tokenizer_stands_for_a_hidden_token(monkeypatch: p
     monkeypatch.setattr(scoring_masked, "masked_whole", watched)
     score_masked(guessing(tokenizer), ["abba cab dad x " * 20] * 9)
     assert seen == {0, 1, 2, 6}
-    monkeypatch.setattr(scoring_masked, "never_made", lambda _: frozenset())
+    monkeypatch.setattr(masking, "never_made", lambda _: frozenset())
     score_masked(guessing(tokenizer), ["abba cab dad x " * 20] * 9)
     assert seen == {0, 1, 2, 3, 4, 5, 6}
 

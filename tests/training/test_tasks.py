@@ -14,7 +14,7 @@ from clearhead.text import ByteTokenizer
 from clearhead.text.encoding import Encoded
 from clearhead.training import tasks
 from clearhead.training.batches import lengths_of
-from clearhead.training.masking import masked_whole
+from clearhead.training.masking import Hiding, masked_whole
 from clearhead.training.tasks import HiddenTokens, PackedDocuments, RunningText, first_scored
 
 BEGIN, END, MASK = 50, 51, 52
@@ -102,9 +102,11 @@ def test_hidden_tokens_are_of_the_text_that_is_counted(limit: int, monkeypatch: 
     """Whole windows are read; the tables stop inside the last of them."""
     monkeypatch.setattr(tasks, "EVALUATION_LIMIT", limit)
     documents, context = documents_of(*LENGTHS), 4
-    windows = masked_whole(documents, context, 1, 0, mask=MASK, vocab=50, begin=BEGIN, end=END, rate=1.0, limit=limit)
+    windows = masked_whole(
+        documents, context, 1, 0, hiding=Hiding(MASK, 50, rate=1.0), begin=BEGIN, end=END, limit=limit
+    )
     read = [int(id) for batch in windows for id in batch.targets[batch.targets != IGNORED]]
-    counted = np.concatenate(HiddenTokens(BEGIN, END, MASK, 50)._first_read(documents)).tolist()
+    counted = np.concatenate(HiddenTokens(BEGIN, END, Hiding(MASK, 50))._first_read(documents)).tolist()
     shared = min(len(read), len(counted))
     assert read[:shared] == counted[:shared]
     assert abs(len(read) - len(counted)) <= context

@@ -17,7 +17,7 @@ from clearhead.training.batches import Ids, Windows
 from clearhead.training.conversations import Answered, Conversed
 from clearhead.training.fit import Loss
 from clearhead.training.losses import masked_token, next_token, packed_next_token, target_token
-from clearhead.training.masking import Masked
+from clearhead.training.masking import Hiding, Masked
 from clearhead.training.packed import Packed
 from clearhead.training.pairs import IdPair, Marks, Shuffled
 
@@ -62,7 +62,9 @@ def _conversations() -> Conversed:
 KINDS = {
     "next token": Kind(DECODER, Windows(drawn(300), 10, ROWS, 1), next_token),
     "packed": Kind(DECODER, Packed(DOCUMENTS, 10, ROWS, 1, begin=BEGIN, end=END), packed_next_token),
-    "masked": Kind(ENCODER, Masked(DOCUMENTS, 10, ROWS, 1, mask=MASK, vocab=11, begin=BEGIN, end=END), masked_token),
+    "masked": Kind(
+        ENCODER, Masked(DOCUMENTS, 10, ROWS, 1, hiding=Hiding(MASK, 11), begin=BEGIN, end=END), masked_token
+    ),
     "pairs": Kind(
         PAIRED,
         Shuffled([IdPair(*drawn(1 + n % 8, 9 - n % 9)) for n in range(20)], Marks(BEGIN, END), ROWS, 1),

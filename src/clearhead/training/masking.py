@@ -13,6 +13,8 @@ from torch import Tensor
 
 from clearhead.messages import UserError, say
 from clearhead.ops.loss import IGNORED
+from clearhead.text import MarkedTokenizer, Tokenizer
+from clearhead.text.specials import never_made
 from clearhead.training.batches import Document, Ids, Marked, lengths_of, together
 from clearhead.training.order import ALL, Epochs, Share
 
@@ -89,6 +91,13 @@ class Hiding:
         return inputs, targets
 
 
+def hiding_of(tokenizer: Tokenizer) -> Hiding | None:
+    """How tokens are hidden from a model with this tokenizer; None if it has no id that stands for a hidden one."""
+    if not isinstance(tokenizer, MarkedTokenizer) or tokenizer.mask is None:
+        return None
+    return Hiding(tokenizer.mask, tokenizer.inner.size, excluded=never_made(tokenizer.inner))
+
+
 class _Cuts:
     """Every document, between its marks, in as few windows of at most T ids as it needs, as long as one another.
 
@@ -132,16 +141,13 @@ class Masked:
         context: T, at least 3.
         batch: how many windows a step takes, on all ranks together.
         seed: of the orders, and of what is hidden.
-        mask: the id that stands for a hidden token.
-        vocab: random replacements are below it.
+        hiding: how tokens are hidden.
         begin: the mark before each document, never hidden; none if None.
         end: the mark after each document, never hidden; none if None.
-        excluded: ids below `vocab` that are no replacements.
-        rate: the share of tokens that are chosen.
         share: which windows are this process's.
 
     Raises:
-        UserError: if no document has a token, or the context or the rate is out of its range.
+        UserError: if no document has a token, or the context is out of its range.
     """
 
     def __init__(
@@ -151,15 +157,12 @@ class Masked:
         batch: int,
         seed: int,
         *,
-        mask: int,
-        vocab: int,
+        hiding: Hiding,
         begin: int | None,
         end: int | None,
-        excluded: frozenset[int] = frozenset(),
-        rate: float = 0.15,
         share: Share = ALL,
     ) -> None:
-        self.hiding, self.cuts = Hiding(mask, vocab, rate, excluded), _Cuts(documents, context, begin, end)
+        self.hiding, self.cuts = hiding, _Cuts(documents, context, begin, end)
         self.batch, self.seed, self.share = batch, seed, share
         self.an_epoch = len(self.cuts)
         self.epochs = Epochs(lambda generator: generator.permutation(self.an_epoch), self.an_epoch, seed)
@@ -179,12 +182,9 @@ def masked_whole(
     batch: int,
     seed: int,
     *,
-    mask: int,
-    vocab: int,
+    hiding: Hiding,
     begin: int | None,
     end: int | None,
-    excluded: frozenset[int] = frozenset(),
-    rate: float = 0.15,
     limit: int | None = None,
 ) -> Iterator[MaskedBatch]:
     """Every window of the documents once, in order; what a window hides depends on the seed and its number alone.
@@ -197,18 +197,15 @@ def masked_whole(
         batch: how many windows of T ids go through the model together; of shorter ones, as many as have no more places.
             The sum of the losses does not depend on it.
         seed: of what is hidden.
-        mask: the id that stands for a hidden token.
-        vocab: random replacements are below it.
+        hiding: how tokens are hidden.
         begin: the mark before each document; none if None.
         end: the mark after each document; none if None.
-        excluded: ids below `vocab` that are no replacements.
-        rate: the share of tokens that are chosen.
         limit: windows are taken until they have so many ids, marks among them, or more; all if None.
 
     Raises:
         UserError: as `Masked`.
     """
-    hiding, cuts = Hiding(mask, vocab, rate, excluded), _Cuts(documents, context, begin, end)
+    cuts = _Cuts(documents, context, begin, end)
 
     def rows() -> Iterator[tuple[Ids, Ids]]:
         read = 0

@@ -15,10 +15,10 @@ from clearhead.models.config import DecoderConfig, ModelConfig, StackConfig
 from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
 from clearhead.text import MarkedTokenizer, Tokenizer
 from clearhead.text.messages_file import holds_conversations
-from clearhead.text.specials import never_made
 from clearhead.training.asked import Asked, Data, Dial, Material, config_of, sizes_of
 from clearhead.training.conversation_data import ConversationData, prepare_conversations, read_conversation_texts
 from clearhead.training.data_choice import DataChoice, Watch, unwatched
+from clearhead.training.masking import hiding_of
 from clearhead.training.pair_data import PairData, prepare_pairs, read_pair_texts
 from clearhead.training.run import measured_speed
 from clearhead.training.sizing import (
@@ -230,10 +230,10 @@ def _marked(tokenizer: Tokenizer, config: StackConfig, *, by_document: bool) -> 
 def _task(config: StackConfig, tokenizer: Tokenizer, *, by_document: bool, alone: bool) -> Task:
     if not isinstance(config, EncoderConfig):
         return PackedDocuments(tokenizer.begin, tokenizer.end, alone) if by_document else RunningText()
-    if not isinstance(tokenizer, MarkedTokenizer) or tokenizer.mask is None:
+    hiding = hiding_of(tokenizer)
+    if hiding is None:
         raise UserError(say("training.no_mask"))
-    inner = tokenizer.inner
-    return HiddenTokens(tokenizer.begin, tokenizer.end, tokenizer.mask, inner.size, never_made(inner))
+    return HiddenTokens(tokenizer.begin, tokenizer.end, hiding)
 
 
 def _fitting_pairs(config: EncoderDecoderConfig, data: PairData) -> EncoderDecoderConfig:

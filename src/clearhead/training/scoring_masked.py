@@ -13,12 +13,10 @@ from clearhead.layers.encoder_heads import MaskedTokenHead
 from clearhead.messages import UserError, say
 from clearhead.models.encoder import Encoder
 from clearhead.ops.loss import IGNORED
-from clearhead.text import MarkedTokenizer
-from clearhead.text.specials import never_made
 from clearhead.training.fit import evaluating
-from clearhead.training.masking import masked_whole
+from clearhead.training.masking import hiding_of, masked_whole
 from clearhead.training.scoring import Progress, checked, losses_of, perplexity, sum_of, unseen, usual_batch
-from clearhead.training.scoring_text import Readable, inner_of, spooled
+from clearhead.training.scoring_text import Readable, spooled
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,8 @@ def score_masked(
     model, tokenizer = loaded.model, loaded.tokenizer
     if not isinstance(model, Encoder) or not isinstance(model.head, MaskedTokenHead):
         raise UserError(say("scoring.wants_encoder", name=type(model).__name__))
-    if not isinstance(tokenizer, MarkedTokenizer) or tokenizer.mask is None:
+    hiding = hiding_of(tokenizer)
+    if hiding is None:
         raise UserError(say("scoring.no_mask"))
     batch = usual_batch(model.context, tokenizer.size) if batch is None else checked("batch", batch)
     limit = None if limit is None else checked("limit", limit)
@@ -82,15 +81,7 @@ def score_masked(
     with TemporaryDirectory(prefix="clearhead-") as folder, evaluating(model):
         text = spooled(Path(folder) / "tokens", tokenizer, documents, limit, lambda read: progress(read, 0))
         windows = masked_whole(
-            text.documents,
-            model.context,
-            batch,
-            seed,
-            mask=tokenizer.mask,
-            vocab=inner_of(tokenizer).size,
-            excluded=never_made(inner_of(tokenizer)),
-            begin=tokenizer.begin,
-            end=tokenizer.end,
+            text.documents, model.context, batch, seed, hiding=hiding, begin=tokenizer.begin, end=tokenizer.end
         )
         for window in windows:
             each = window.to(device)

@@ -9,7 +9,7 @@ from typing import Any, Protocol, overload
 from clearhead.text.baselines import bigram_loss, unigram_loss
 from clearhead.training.batches import Document, Marked, Windows, whole
 from clearhead.training.losses import masked_token, next_token, packed_next_token
-from clearhead.training.masking import Masked, masked_whole
+from clearhead.training.masking import Hiding, Masked, masked_whole
 from clearhead.training.objective import Objective
 from clearhead.training.packed import Packed, packed_whole
 
@@ -95,35 +95,22 @@ class HiddenTokens:
     Args:
         begin: the mark before each document, never hidden; none if None.
         end: the mark after each document, never hidden; none if None.
-        mask: the id that stands for a hidden token.
-        vocab: the ids below it are those of text.
-        excluded: those among them that no text makes, so that none replaces a token.
+        hiding: how tokens are hidden.
     """
 
     begin: int | None
     end: int | None
-    mask: int
-    vocab: int
-    excluded: frozenset[int] = frozenset()
+    hiding: Hiding
 
     def objective(
         self, train: Sequence[Document], validation: Sequence[Document], context: int, *, batch: int, seed: int
     ) -> Objective[Any]:
         """As `Task.objective`."""
-        begin, end, mask, vocab, excluded = self.begin, self.end, self.mask, self.vocab, self.excluded
+        begin, end, hiding = self.begin, self.end, self.hiding
         return Objective(
-            Masked(train, context, batch, seed, mask=mask, vocab=vocab, excluded=excluded, begin=begin, end=end),
+            Masked(train, context, batch, seed, hiding=hiding, begin=begin, end=end),
             lambda: masked_whole(
-                validation,
-                context,
-                _rows(context),
-                seed=0,
-                mask=mask,
-                vocab=vocab,
-                excluded=excluded,
-                begin=begin,
-                end=end,
-                limit=EVALUATION_LIMIT,
+                validation, context, _rows(context), 0, hiding=hiding, begin=begin, end=end, limit=EVALUATION_LIMIT
             ),
             masked_token,
             sizes_vary=True,
