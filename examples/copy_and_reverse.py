@@ -16,8 +16,9 @@ import numpy as np
 from clearhead import EncoderDecoderConfig, build, fit
 from clearhead.training.fit import evaluate
 from clearhead.training.losses import exact_match, target_token
-from clearhead.training.optimizer import adamw, warmup_cosine
+from clearhead.training.optimizer import adamw
 from clearhead.training.pairs import Drawn, IdPair, Marks
+from clearhead.training.schedules import warmup_cosine
 
 LETTERS, LENGTH = 26, 12
 MARKS = Marks(begin=LETTERS, end=LETTERS + 1)

@@ -28,7 +28,8 @@ from clearhead.ops.loss import IGNORED
 from clearhead.training.batches import Batch
 from clearhead.training.fit import evaluate
 from clearhead.training.losses import next_token
-from clearhead.training.optimizer import adamw, warmup_cosine
+from clearhead.training.optimizer import adamw
+from clearhead.training.schedules import warmup_cosine
 from proofs.claims import Picture, Report, Table, Words, at_least, at_most
 from proofs.pictures import curves
 from proofs.repeats import right_tokens

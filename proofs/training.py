@@ -9,7 +9,8 @@ from torch import nn
 
 from clearhead import fit
 from clearhead.training.fit import Loss, Sample
-from clearhead.training.optimizer import adamw, warmup_cosine
+from clearhead.training.optimizer import adamw
+from clearhead.training.schedules import warmup_cosine
 
 
 def train(

@@ -31,7 +31,8 @@ from clearhead.training.conversation_data import (
 from clearhead.training.conversations import Answered, all_conversations, answers_right
 from clearhead.training.fit import evaluate, evaluating, fit
 from clearhead.training.losses import next_token
-from clearhead.training.optimizer import adamw, warmup_cosine
+from clearhead.training.optimizer import adamw
+from clearhead.training.schedules import warmup_cosine
 from tests.house.source import ROOT
 
 Talk = list[tuple[Role, str]]

@@ -21,7 +21,8 @@ from clearhead.ops import cross_entropy
 from clearhead.training.batches import Batch, Ids, Windows, whole
 from clearhead.training.fit import evaluate, evaluating
 from clearhead.training.losses import next_token
-from clearhead.training.optimizer import adamw, warmup_cosine
+from clearhead.training.optimizer import adamw
+from clearhead.training.schedules import warmup_cosine
 from tests.oracles.compare import assert_same, assert_within
 
 CONFIG = DecoderConfig(vocab=11, layers=2, heads=4, kv_heads=2, width=12, context=9, dropout=0.3)

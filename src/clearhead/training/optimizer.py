@@ -11,10 +11,9 @@ from torch import Tensor, nn
 
 from clearhead.layers.lora import LowRankLinear
 from clearhead.messages import UserError, say
-from clearhead.training.schedules import warmup_cosine
 from clearhead.training.settings import OPTIMIZERS
 
-__all__ = ["MOMENTUM", "OPTIMIZERS", "Role", "adamw", "optimizers", "roles", "warmup_cosine"]
+__all__ = ["MOMENTUM", "OPTIMIZERS", "Role", "adamw", "optimizers", "roles"]
 
 MOMENTUM = 0.95
 """Muon's decay of the running mean of gradients, its authors' own."""
