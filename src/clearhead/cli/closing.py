@@ -16,9 +16,10 @@ from clearhead.models.config import StackConfig
 from clearhead.text.columns import columns_of
 from clearhead.training.adapting import unchanged
 from clearhead.training.conversation_data import ConversationData
-from clearhead.training.course import course_of, lines_of
+from clearhead.training.course import course_of
 from clearhead.training.pair_data import PairData
 from clearhead.training.plan import Plan
+from clearhead.training.record import recorded
 from clearhead.training.run import Evaluated, Training
 from clearhead.training.scoring import perplexity
 from clearhead.training.sizing import pick_lr
@@ -108,7 +109,7 @@ def _title(plan: Plan) -> str:
 
 def _lines(plan: Plan, last: Evaluated) -> list[dict[str, Any]]:
     """The lines of metrics; if somebody deleted them, what is known without."""
-    lines = lines_of(plan.run.metrics)
+    lines = recorded(plan.run.metrics)
     if any("val_loss" in line for line in lines):
         return lines
     return [*lines, {"step": last.step, "val_loss": last.val_loss, "lr": plan.settings.lr}]

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -122,19 +119,6 @@ def course_of(lines: Iterable[Mapping[str, Any]]) -> Course:
     )
     scored = [(int(line["step"]), _number(line.get("val_loss"))) for line in kept]
     return Course(steps, losses, norms, rates, [each for each in scored if not math.isnan(each[1])])
-
-
-def lines_of(metrics: Path) -> list[dict[str, Any]]:
-    """The lines of a `metrics.jsonl` that can be read; none if there is no file.
-
-    Raises:
-        OSError: if the system refuses to read a file that is there.
-    """
-    lines = []
-    for text in metrics.read_text(encoding="utf-8", errors="replace").splitlines() if metrics.exists() else []:
-        with suppress(json.JSONDecodeError):
-            lines.append(json.loads(text))
-    return [line for line in lines if isinstance(line, dict)]
 
 
 def _number(value: object) -> float:

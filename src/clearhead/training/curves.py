@@ -5,10 +5,9 @@ Imports without torch: looking at numbers need not wait for it.
 
 from __future__ import annotations
 
-import json
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from clearhead.formats.run import Run, read_run
 from clearhead.messages import UserError, say
+from clearhead.training.record import parsed
 
 __all__ = ["AXES", "Curves", "Point", "read_curves", "running_mean"]
 
@@ -144,7 +144,7 @@ def _lines(content: bytes) -> tuple[list[dict[str, Any]], int]:
     broken = 0
     *whole, open_end = content.split(b"\n")
     # The end without its line break is still being written, or was when its process was killed: no fault if it is half.
-    for line in [*_parsed(whole), *filter(None, _parsed([open_end]))]:
+    for line in [*map(_counted, parsed(whole)), *filter(None, map(_counted, parsed([open_end])))]:
         if line is None:
             broken += 1
             continue
@@ -155,17 +155,9 @@ def _lines(content: bytes) -> tuple[list[dict[str, Any]], int]:
     return kept, broken
 
 
-def _parsed(texts: Sequence[bytes]) -> Iterator[dict[str, Any] | None]:
-    """Each line that holds something as an object with a step, None if it is none."""
-    for text in texts:
-        if not text.strip():
-            continue
-        try:
-            line = json.loads(text)
-        except (ValueError, RecursionError):
-            line = None
-        step = line.get("step") if isinstance(line, dict) else None
-        yield line if isinstance(step, int) and _is_number(step) and 0 <= step < MOST_STEPS else None
+def _counted(line: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The line if its step is one that a training can have."""
+    return line if line is not None and 0 <= line["step"] < MOST_STEPS else None
 
 
 def _is_number(value: object) -> bool:

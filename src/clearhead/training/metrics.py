@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -13,6 +13,7 @@ from typing import Any
 from clearhead.formats.atomic import clear_failure, write_text
 from clearhead.formats.run import Run
 from clearhead.training.fit import Update
+from clearhead.training.record import recorded
 from clearhead.training.run import Evaluated, Event
 
 
@@ -48,7 +49,7 @@ class MetricsFile:
         self._path, self._share, self._memory = run.metrics, share, memory
         self._line: dict[str, Any] = {}
         with clear_failure(self._path):
-            kept = [line for line in _complete_lines(self._path) if line["step"] <= step]
+            kept = [line for line in recorded(self._path) if line["step"] <= step]
             write_text(self._path, "".join(map(_as_text, kept)))
             self._file = self._path.open("r+b")
             # Where the line of the last update begins.
@@ -143,7 +144,7 @@ def read_metrics(path: Path) -> list[Line]:
         path: the `metrics.jsonl`. Lines that are not whole are passed over, as a killed process may leave the last; there are none if there
             is no file.
     """
-    return [_line(line) for line in _complete_lines(path)]
+    return [_line(line) for line in recorded(path)]
 
 
 def _line(record: Mapping[str, Any]) -> Line:
@@ -177,19 +178,3 @@ def _as_text(line: Mapping[str, Any]) -> str:
         name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in line.items()
     }
     return json.dumps(finite, allow_nan=False, ensure_ascii=False).translate(BREAKS) + "\n"
-
-
-def _complete_lines(path: Path) -> list[dict[str, Any]]:
-    """The lines that a killed process left whole."""
-    return list(_whole(path.read_bytes().split(b"\n"))) if path.exists() else []
-
-
-def _whole(texts: Iterable[bytes]) -> Iterable[dict[str, Any]]:
-    """The lines that are whole: a killed process may leave the last cut inside a character, a user one that is none."""
-    for text in texts:
-        try:
-            line = json.loads(text.decode("utf-8"))
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(line, dict) and type(line.get("step")) is int:
-            yield line

@@ -22,6 +22,7 @@ from clearhead.training.data_choice import Watch, unwatched
 from clearhead.training.environment import differences, environment, recorded_environment
 from clearhead.training.fit import Update
 from clearhead.training.plan import Plan, resumed_plan
+from clearhead.training.record import recorded
 from clearhead.training.run import Evaluated, Training
 from clearhead.training.settings import TrainingSettings
 
@@ -204,14 +205,9 @@ def _first_difference(recorded: Mapping[str, Tensor], replayed: Mapping[str, Ten
 
 def _recorded_lines(run: Run, first: int, last: int) -> list[Line]:
     """What the run recorded of the updates after `first`, up to `last`; a line that is none is left out."""
-    lines: list[Line] = []
-    with suppress(OSError, UnicodeDecodeError):
-        for text in run.metrics.read_text(encoding="utf-8").splitlines():
-            with suppress(json.JSONDecodeError):
-                line = json.loads(text)
-                if isinstance(line, dict) and isinstance(line.get("step"), int) and first < line["step"] <= last:
-                    lines.append(line)
-    return lines
+    with suppress(OSError):
+        return [line for line in recorded(run.metrics) if first < line["step"] <= last]
+    return []
 
 
 def _compare_lines(recorded: Sequence[Line], replayed: Sequence[Line]) -> Compared:
