@@ -110,7 +110,7 @@ def test_the_card_of_a_text_has_the_right_numbers(ended: tuple[Plan, Training]) 
         ("clearhead.training.text_data.TextData.uniform", 9.0, "guessing"),
         ("clearhead.cli.closing._levels", lambda _: {"unigram": 2.0, "bigram": 1.0}, "a table of token pairs"),
         ("clearhead.cli.closing.perplexity", lambda loss: 2**loss, "perplexity"),
-        ("clearhead.cli.closing.recorded", lambda _: [{"step": 6, "loss": 1.0, "val_loss": 2.0}], "gap"),
+        ("clearhead.cli.closing.read_record", lambda _: [{"step": 6, "loss": 1.0, "val_loss": 2.0}], "gap"),
         ("clearhead.training.text_data.TextData.tokens_a_step", lambda *_: 5.0, "tokens learnt"),
         ("clearhead.cli.closing.sorted", lambda rows, key: rows, "ladder"),
     ],
@@ -184,7 +184,7 @@ def test_the_card_of_a_run_that_goes_on_knows_its_beginning(clearhead: Clearhead
 def test_a_run_whose_metrics_are_lost_gets_its_card(
     clearhead: Clearhead, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clearhead.cli.closing.recorded", lambda _: [])
+    monkeypatch.setattr("clearhead.cli.closing.read_record", lambda _: [])
     said = clearhead("train", text, "--out", tmp_path / "run", "--batch", 2, *SIZES, "--steps", 2)
     assert said.status == 0
     assert of(card(said), "training loss") == "nan"

@@ -10,7 +10,7 @@ import pytest
 
 from clearhead.cli.main import main
 from clearhead.training.plan import resumed_plan
-from clearhead.training.record import recorded
+from clearhead.training.record import read_record
 from clearhead.training.standing import Known
 from clearhead.training.text_data import TextData
 from clearhead.training.verdict import Verdict, judged
@@ -36,7 +36,7 @@ def trained(folder: Path, text: str | None, *flags: str) -> Verdict:
     assert isinstance(data, TextData)
     epochs = settings.steps * data.tokens_a_step(plan.run.model, settings.batch) / data.tokens
     known = Known(data.uniform, data.levels, data.entropy, epochs, 3e-3, settings.clip, dropout=0.0)
-    return judged(recorded(plan.run.metrics), known)
+    return judged(read_record(plan.run.metrics), known)
 
 
 def test_a_learning_rate_of_one_is_too_high(tmp_path: Path) -> None:

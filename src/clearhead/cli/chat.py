@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from jsonargparse import ArgumentParser, Namespace
 
-from clearhead.cli.options import add_device, parse, parser, use_threads
+from clearhead.cli.options import add_device, parse, parser, tell, use_threads
 from clearhead.cli.prompts import warn_of_unknown
 from clearhead.cli.sampling import (
     add_ends,
@@ -84,10 +84,10 @@ class _Chat:
         from clearhead.generation.chat import ChatTemplate, LastTurn  # noqa: PLC0415
 
         if isinstance(self.template, LastTurn):
-            _tell(say("cli.chat.answers_alone"))
+            tell(say("cli.chat.answers_alone"))
         elif not isinstance(self.template, ChatTemplate):
-            _tell(say("cli.chat.no_template"))
-        _tell(say("cli.chat.commands"))
+            tell(say("cli.chat.no_template"))
+        tell(say("cli.chat.commands"))
         if self.asked.system is not None:
             self._system(self.asked.system)
 
@@ -101,10 +101,10 @@ class _Chat:
                 self._take(line, command, rest.strip())
             except UserError as error:
                 # A turn that cannot be answered is no reason to end the conversation.
-                _tell(f"clearhead: {error}")
+                tell(f"clearhead: {error}")
             except KeyboardInterrupt:
                 # Before the answer has begun, or once more while its end is being told.
-                _tell(f"\n{say('cli.chat.stopped')}")
+                tell(f"\n{say('cli.chat.stopped')}")
 
     def _take(self, line: str, command: str, rest: str) -> None:
         match command:
@@ -112,13 +112,13 @@ class _Chat:
                 return
             case "/reset":
                 self.turns = [turn for turn in self.turns if turn.role == "system"]
-                _tell(say("cli.chat.reset"))
+                tell(say("cli.chat.reset"))
             case "/system":
                 self._system(rest)
             case "/settings":
                 if rest:
                     changed(self.asked, rest)
-                _tell(shown(self.asked))
+                tell(shown(self.asked))
             case _ if command.startswith("/") and not command.startswith("//"):
                 raise UserError(say("cli.chat.unknown_command", command=command, known=" ".join(COMMANDS)))
             case _:
@@ -132,7 +132,7 @@ class _Chat:
             raise UserError(say("cli.chat.no_system"))
         self.turns = [turn for turn in self.turns if turn.role != "system"]
         self.turns = [Turn("system", text), *self.turns] if text else self.turns
-        _tell(say("cli.chat.system"))
+        tell(say("cli.chat.system"))
 
     def _answer(self, line: str) -> None:
         from clearhead.generation.chat import Turn, fitted, room_for  # noqa: PLC0415
@@ -159,7 +159,7 @@ class _Chat:
             # From here on the turn counts: only what could not be read at all is as if it had not been said.
             seen = self._shown(piece for _, piece in tally.watch(coming, [len(ids)]))
         if len(kept) < len(turns):
-            _tell(say("cli.chat.forgotten", turns=len(turns) - len(kept)))
+            tell(say("cli.chat.forgotten", turns=len(turns) - len(kept)))
         self.turns = [*kept, Turn("assistant", "".join(piece.text for piece in seen))]
         self.answered += 1
         self._report(line, seen, request.seed)
@@ -174,7 +174,7 @@ class _Chat:
                 if not self.asked.json:
                     print(piece.text, end="", flush=True)
         except KeyboardInterrupt:
-            _tell(f"\n{say('cli.chat.stopped')}")
+            tell(f"\n{say('cli.chat.stopped')}")
         if not self.asked.json:
             print()
         return seen
@@ -201,8 +201,4 @@ def _line() -> str | None:
         except EOFError:
             return None
         except KeyboardInterrupt:
-            _tell(f"\n{say('cli.chat.leave')}")
-
-
-def _tell(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+            tell(f"\n{say('cli.chat.leave')}")

@@ -19,7 +19,7 @@ from clearhead.training.conversation_data import ConversationData
 from clearhead.training.course import course_of
 from clearhead.training.pair_data import PairData
 from clearhead.training.plan import Plan
-from clearhead.training.record import recorded
+from clearhead.training.record import read_record
 from clearhead.training.run import Evaluated, Training
 from clearhead.training.scoring import perplexity
 from clearhead.training.sizing import pick_lr
@@ -109,7 +109,7 @@ def _title(plan: Plan) -> str:
 
 def _lines(plan: Plan, last: Evaluated) -> list[dict[str, Any]]:
     """The lines of metrics; if somebody deleted them, what is known without."""
-    lines = recorded(plan.run.metrics)
+    lines = read_record(plan.run.metrics)
     if any("val_loss" in line for line in lines):
         return lines
     return [*lines, {"step": last.step, "val_loss": last.val_loss, "lr": plan.settings.lr}]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 from jsonargparse import ArgumentParser, Namespace
 from tqdm import tqdm
 
-from clearhead.cli.options import add_device, parse, parser, use_threads
+from clearhead.cli.options import add_device, parse, parser, tell, use_threads
 from clearhead.messages import UserError, say
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def _conversations(loaded: Loaded, asked: Namespace) -> Answer:
 
     _must_not_say(asked, "stride", "limit", "seed", "field")
     read = read_conversations(asked.files, _reading(asked))
-    _tell(read.notes)
+    tell(*read.notes)
     with Bar() as bar:
         found = score_conversations(loaded, read.conversations, batch=asked.batch, progress=bar)
     measures = {"loss": found.loss, "perplexity": found.perplexity, "answers_right": found.answers_right}
@@ -195,7 +195,7 @@ def _pairs(loaded: Loaded, asked: Namespace) -> Answer:
 
     _must_not_say(asked, "stride", "limit", "seed", "field")
     texts = read_pair_texts(asked.files, DataChoice(encoding=asked.encoding, errors=asked.errors))
-    _tell(texts.notes)
+    tell(*texts.notes)
     with Bar() as bar:
         found = score_pairs(loaded, texts.pairs, places=texts.places, batch=asked.batch, progress=bar)
     measures = {"loss": found.loss, "perplexity": found.perplexity, "exact_match": found.exact_match}
@@ -209,7 +209,7 @@ def _documents(asked: Namespace) -> Documents:
     from clearhead.text.sources import find_sources  # noqa: PLC0415
 
     sources = find_sources(asked.files, _reading(asked), least=1)
-    _tell(sources.notes)
+    tell(*sources.notes)
     return sources.documents
 
 
@@ -232,11 +232,6 @@ def _rows(loaded: Loaded, measures: Numbers) -> Iterator[str]:
     for name, value in measures.items():
         number = f"{value:,.4f}" if not value > 1e9 else f"{value:.3e}"
         yield f"  {number:>12}  {say(f'cli.eval.row.{name}')}{beside if name == 'loss' else ''}"
-
-
-def _tell(notes: Sequence[str]) -> None:
-    for note in notes:
-        print(note, file=sys.stderr)
 
 
 class Bar:

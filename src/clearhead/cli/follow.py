@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
-from typing import Any
 
 import torch
 
@@ -19,7 +18,6 @@ from clearhead.training.estimate import Estimate, Forecast, estimated
 from clearhead.training.memory import available_memory, peak_memory, present_memory
 from clearhead.training.metrics import MetricsFile
 from clearhead.training.needed import Thrift, needed_memory
-from clearhead.training.objective import Objective
 from clearhead.training.plan import Plan
 from clearhead.training.precision import precision_of
 from clearhead.training.run import Evaluated, Training, measured_speed
@@ -74,12 +72,11 @@ def follow(
     return forecast.closing()
 
 
-def estimate_of(plan: Plan, objective: Objective[Any], device: torch.device) -> Estimate:
+def estimate_of(plan: Plan, device: torch.device) -> Estimate:
     """What the training will take; asked before there is a model, whose memory would count twice.
 
     Args:
         plan: what it sets out to do.
-        objective: what it learns from.
         device: where.
     """
     settings, config, present = plan.settings, plan.run.model, present_memory(device)
@@ -95,12 +92,12 @@ def estimate_of(plan: Plan, objective: Objective[Any], device: torch.device) -> 
     )
     speed = plan.speed
     if speed is None:
-        speed = measured_speed(config, objective, device, settings=settings, lora=plan.run.lora, updates=PROBED)
+        speed = measured_speed(config, plan.objective, device, settings=settings, lora=plan.run.lora, updates=PROBED)
     checkpoints = plan.run.checkpoints()
     return estimated(
         config,
         settings,
-        objective,
+        plan.objective,
         tokens_per_second=speed,
         tokens_per_step=plan.data.tokens_a_step(config, settings.batch),
         done=checkpoints[-1].step if checkpoints else 0,

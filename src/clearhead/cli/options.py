@@ -39,6 +39,12 @@ def own_name() -> str:
     return quote(os.path.relpath(typed)) if named else "clearhead"
 
 
+def tell(*lines: str) -> None:
+    """Say something beside the answer, on standard error, a line each."""
+    for line in lines:
+        print(line, file=sys.stderr, flush=True)
+
+
 INTERRUPTED = 130
 """Exit status of a command that the user stopped, as shells have it for SIGINT."""
 

@@ -15,7 +15,7 @@ from jsonargparse import ArgumentParser, Namespace
 from tqdm import tqdm
 
 from clearhead.cli.counted import numbers, scripts_table, sentences
-from clearhead.cli.options import parse, parser
+from clearhead.cli.options import parse, parser, tell
 from clearhead.messages import UserError, say
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _train(asked: Namespace) -> None:
         made = train_bpe(parts, vocab=asked.vocab, specials=asked.special)
     write_text(out, made.json)
     if made.size < asked.vocab:
-        _tell([say("cli.tokenizer.few", size=f"{made.size:,}", vocab=f"{asked.vocab:,}")])
+        tell(say("cli.tokenizer.few", size=f"{made.size:,}", vocab=f"{asked.vocab:,}"))
     specials = len(asked.special)
     merges = made.size - BYTES - specials
     print(say("cli.tokenizer.trained", path=out, size=f"{made.size:,}", merges=f"{merges:,}", specials=specials))
@@ -144,7 +144,7 @@ def _show(asked: Namespace) -> None:
         print(json.dumps({"tokenizer": asked.tokenizer, "text": text, "tokens": tokens}, ensure_ascii=False))
         return
     if any(group.start is None for group in groups):
-        _tell([say("cli.tokenizer.apart")])
+        tell(say("cli.tokenizer.apart"))
     print(table(text, groups, shutil.get_terminal_size().columns), end="")
     count, size = sum(len(group.ids) for group in groups), int(utf8_lengths(text).sum())
     print(say("cli.tokenizer.shown", tokens=f"{count:,}", characters=f"{len(text):,}", bytes=f"{size:,}"))
@@ -157,7 +157,7 @@ def _typed(text: str) -> str:
     from clearhead.text.files import raw_text, with_line_feeds  # noqa: PLC0415
 
     raw = raw_text(sys.stdin.buffer.read(), Path("-"), "auto")
-    _tell(raw.notes)
+    tell(*raw.notes)
     return with_line_feeds(raw.text, lone=False)[0]
 
 
@@ -195,7 +195,7 @@ def _sources(asked: Namespace, *, least: int) -> Sources:
     with _Bar(None, say("cli.tokenizer.reading")) as bar:
         reading = Reading(asked.encoding, asked.errors, asked.field)
         sources = find_sources(asked.files, reading, bar.advance, least=least)
-    _tell(sources.notes)
+    tell(*sources.notes)
     return sources
 
 
@@ -232,11 +232,6 @@ class _Bar:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._bar.close()
-
-
-def _tell(lines: Sequence[str]) -> None:
-    for line in lines:
-        print(line, file=sys.stderr, flush=True)
 
 
 ACTIONS: dict[str, tuple[Callable[[], ArgumentParser], Callable[[Namespace], None]]] = {

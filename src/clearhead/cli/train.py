@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 from argparse import SUPPRESS
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING
 from jsonargparse import ArgumentParser, Namespace
 
 from clearhead.cli.model_flags import leaves_kind_open, typed_fields, without_fields
-from clearhead.cli.options import INTERRUPTED, add_device, instantiate, own_name, parse, parser, use_threads
+from clearhead.cli.options import INTERRUPTED, add_device, instantiate, own_name, parse, parser, tell, use_threads
 from clearhead.messages import UserError, say
 from clearhead.models.config import DecoderConfig, ModelConfig
 from clearhead.models.low_rank import LowRank
@@ -152,7 +151,7 @@ def _train(asked: Namespace, typed: frozenset[str], *, kind_named: bool) -> int:
     from clearhead.training.tensorboard import TensorBoard  # noqa: PLC0415
 
     device = pick_device(asked.device)
-    _tell(say("cli.train.preparing"))
+    tell(say("cli.train.preparing"))
     boards = [] if asked.tensorboard is None else [TensorBoard(Path(asked.tensorboard))]
     if asked.resume and asked.minutes is not None:
         raise UserError(say("training.no_effect", flag="--minutes", reason=say("cli.train.sized_already")))
@@ -186,22 +185,20 @@ def _run(asked: Namespace, plan: Plan, device: torch.device, boards: Sequence[Da
     from clearhead.cli.follow import available, estimate_of, follow, warned  # noqa: PLC0415
     from clearhead.training.run import Training  # noqa: PLC0415
 
-    batch, seed = plan.settings.batch, plan.settings.seed
-    objective = plan.data.objective(plan.run.model, batch=batch, seed=seed)
     done = plan.run.checkpoints()[-1:]
     if done and done[0].step >= plan.settings.steps:
         print(say("cli.train.finished_already", out=asked.out, steps=done[0].step))
         return 0
-    estimate = estimate_of(plan, objective, device)
+    estimate = estimate_of(plan, device)
     room = available(device)
-    training = Training(plan.run, plan.settings, objective, device, init=plan.init)
+    training = Training(plan.run, plan.settings, plan.objective, device, init=plan.init)
     for note in (*plan.data.notes, *plan.reasons):
-        _tell(note)
+        tell(note)
     if not pairs_meant and _looks_like_pairs(plan):
-        _tell(say("cli.train.looks_like_pairs"))
+        tell(say("cli.train.looks_like_pairs"))
     for line in (estimate.words(), estimate.warning(room), *warned(plan, device)):
         if line is not None:
-            _tell(line)
+            tell(line)
     with _stop_between_updates() as stopped:
         last = follow(training, plan, estimate, stopped, boards)
     if training.step < plan.settings.steps:
@@ -282,7 +279,7 @@ def _stop_between_updates() -> Iterator[list[int]]:
         if stopped:
             raise KeyboardInterrupt
         stopped.append(number)
-        _tell(say("cli.train.stopping"))
+        tell(say("cli.train.stopping"))
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -290,7 +287,3 @@ def _stop_between_updates() -> Iterator[list[int]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _tell(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

@@ -13,7 +13,7 @@ from typing import Any
 from clearhead.formats.atomic import clear_failure, write_text
 from clearhead.formats.run import Run
 from clearhead.training.fit import Update
-from clearhead.training.record import recorded
+from clearhead.training.record import read_record
 from clearhead.training.run import Evaluated, Event
 
 
@@ -49,7 +49,7 @@ class MetricsFile:
         self._path, self._share, self._memory = run.metrics, share, memory
         self._line: dict[str, Any] = {}
         with clear_failure(self._path):
-            kept = [line for line in recorded(self._path) if line["step"] <= step]
+            kept = [line for line in read_record(self._path) if line["step"] <= step]
             write_text(self._path, "".join(map(_as_text, kept)))
             self._file = self._path.open("r+b")
             # Where the line of the last update begins.
@@ -144,7 +144,7 @@ def read_metrics(path: Path) -> list[Line]:
         path: the `metrics.jsonl`. Lines that are not whole are passed over, as a killed process may leave the last; there are none if there
             is no file.
     """
-    return [_line(line) for line in recorded(path)]
+    return [_line(line) for line in read_record(path)]
 
 
 def _line(record: Mapping[str, Any]) -> Line:

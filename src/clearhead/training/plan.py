@@ -28,6 +28,7 @@ from clearhead.training.conversation_data import ConversationData
 from clearhead.training.data_choice import NOTHING_SAID, DataChoice, Watch, unwatched
 from clearhead.training.environment import environment
 from clearhead.training.material import fitting, new_material, same_material
+from clearhead.training.objective import Objective
 from clearhead.training.settings import PLAIN, TrainingSettings
 from clearhead.training.text_data import TextData
 from clearhead.training.texts import SIDES
@@ -43,6 +44,8 @@ class Plan:
     run: Run
     settings: TrainingSettings
     data: Data
+    objective: Objective[Any]
+    """What is learnt from the data."""
     reasons: tuple[str, ...]
     """What was decided for the user, and why, a line each."""
     init: Mapping[str, Tensor] | None = None
@@ -103,11 +106,11 @@ def new_plan(
                 {} if lora is None else {"lora": lora.to_plain()}
             )
         # What does not fit the data is found before there is a run.
-        data.objective(material.config, batch=settings.batch, seed=settings.seed)
+        objective = data.objective(material.config, batch=settings.batch, seed=settings.seed)
         template = None if begun is None else begun.chat_template
         template = data.template if isinstance(data, ConversationData) else template
         run = create_run(out, material.config, data.tokenizer, details, template)
-    return Plan(run, settings, data, reasons, None if begun is None else weights_of(begun), speed)
+    return Plan(run, settings, data, objective, reasons, None if begun is None else weights_of(begun), speed)
 
 
 def resumed_plan(
@@ -148,7 +151,8 @@ def resumed_plan(
     # A run that was killed before its first checkpoint begins anew, with the model that it began with.
     begun = run.details.get("init") if not run.checkpoints() else None
     weights = _begun_again(out, str(begun.get("model"))) if isinstance(begun, dict) else None
-    return Plan(run, settings, data, (), weights)
+    objective = data.objective(run.model, batch=settings.batch, seed=settings.seed)
+    return Plan(run, settings, data, objective, (), weights)
 
 
 def _begun_again(out: Path, init: str) -> Mapping[str, Tensor]:

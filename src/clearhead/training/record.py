@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = ["parsed", "recorded"]
+__all__ = ["parsed", "read_record"]
 
 
 def parsed(texts: Iterable[bytes]) -> Iterator[dict[str, Any] | None]:
@@ -25,7 +25,7 @@ def parsed(texts: Iterable[bytes]) -> Iterator[dict[str, Any] | None]:
         yield line if isinstance(line, dict) and type(line.get("step")) is int else None
 
 
-def recorded(path: Path) -> list[dict[str, Any]]:
+def read_record(path: Path) -> list[dict[str, Any]]:
     """The lines of the file that can be read, in their order; none if there is no file.
 
     Raises:

@@ -22,7 +22,7 @@ from clearhead.training.data_choice import Watch, unwatched
 from clearhead.training.environment import differences, environment, recorded_environment
 from clearhead.training.fit import Update
 from clearhead.training.plan import Plan, resumed_plan
-from clearhead.training.record import recorded
+from clearhead.training.record import read_record
 from clearhead.training.run import Evaluated, Training
 from clearhead.training.settings import TrainingSettings
 
@@ -130,9 +130,7 @@ def replay(
 
 def _again(plan: Plan, last: int, device: torch.device, progress: Callable[[int], None]) -> tuple[Training, list[Line]]:
     """Train from the run's checkpoint to step `last`, and save there; and the lines of the updates."""
-    settings = plan.settings
-    objective = plan.data.objective(plan.run.model, batch=settings.batch, seed=settings.seed)
-    training = Training(plan.run, settings, objective, device)
+    training = Training(plan.run, plan.settings, plan.objective, device)
     lines: list[Line] = []
     for event in training.events(stop=lambda: training.step >= last):
         if isinstance(event, Update):
@@ -206,7 +204,7 @@ def _first_difference(recorded: Mapping[str, Tensor], replayed: Mapping[str, Ten
 def _recorded_lines(run: Run, first: int, last: int) -> list[Line]:
     """What the run recorded of the updates after `first`, up to `last`; a line that is none is left out."""
     with suppress(OSError):
-        return [line for line in recorded(run.metrics) if first < line["step"] <= last]
+        return [line for line in read_record(run.metrics) if first < line["step"] <= last]
     return []
 
 
