@@ -44,7 +44,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "llama3": {
         "positions": c.Rotary(scaling=c.Llama3(original_context=16)), "norm": c.RMSNorm(), "activation": c.SwiGLU(),
     },
-    "ALiBi": {"positions": c.ALiBi(), "kernel": FUSED, "norm": c.RMSNorm()},
+    "ALiBi": {"positions": c.ALiBi(), "kernel": FUSED, "norm": c.RMSNorm(), "scale_head": True},
     "ALiBi, MQA": {"positions": c.ALiBi(), "kv_heads": 1, "block": c.PostNorm()},
     "window": {"positions": ROTARY, "window": 3},
     "window, fused, learned": {"window": 4, "kernel": FUSED, "kv_heads": 4},
@@ -64,7 +64,8 @@ CHANGES: dict[str, dict[str, Any]] = {
         "scale_embedding": True, "activation": c.GEGLUTanh(), "kernel": FUSED,
     },
     "parallel, biases": {
-        "block": c.Parallel(), "activation": c.ReLUSquared(), "bias": True, "qkv_bias": True, "kernel": FUSED,
+        "block": c.Parallel(), "activation": c.ReLUSquared(), "bias": True, "output_bias": False, "qkv_bias": True,
+        "kernel": FUSED,
     },
     "untied, biases": {"tied": False, "bias": True, "qkv_bias": True, "head_bias": True, "kv_heads": 4},
     "free head width": {

@@ -40,7 +40,7 @@ SIGHTS = st.builds(Sight, window=st.none() | SIZE, positions=st.none() | ROTARY 
 WINDOWS = st.builds(Sight, window=st.none() | SIZE)
 
 
-SWITCHES = ("qk_norm", "scale_embedding", "embedding_norm", "tied", "qkv_bias", "bias", "head_bias")
+SWITCHES = ("qk_norm", "scale_embedding", "scale_head", "embedding_norm", "tied", "qkv_bias", "bias", "head_bias")
 POOLINGS = st.sampled_from([kinds.First(), kinds.Mean(), kinds.Max()])
 HEADS = st.sampled_from([kinds.Features(), kinds.MaskedToken()]) | st.builds(
     kinds.Pooled, pooling=POOLINGS, dense=st.booleans()
@@ -72,6 +72,7 @@ def shared(draw: st.DrawFn) -> dict[str, Any]:
         "attention_scale": draw(st.none() | POSITIVE),
         "softcap": draw(POSITIVE) if twist == "cap" else None,
         "sinks": twist == "sinks",
+        "output_bias": draw(st.none() | st.booleans()),
         **{name: draw(st.booleans()) for name in SWITCHES},
     }
 

@@ -64,3 +64,23 @@ class OffsetRMSNorm(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """(..., D) -> (..., D)."""
         return rms_norm(x, 1.0 + self.weight.to(at_least_float32(self.weight.dtype)), self.eps)
+
+
+class ScaledNorm(nn.Module):
+    """s · N(x): what a head reads that shares its weights with an embedding made for features 1/s larger.
+
+    Args:
+        norm: N.
+        scale: s.
+
+    Source: Raffel et al. 2020 (T5 1.0, s = 1/√D), in its reference code.
+    """
+
+    def __init__(self, norm: nn.Module, scale: float) -> None:
+        super().__init__()
+        self.norm, self.scale = norm, scale
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(..., D) -> (..., D)."""
+        normed: Tensor = self.norm(x)
+        return self.scale * normed

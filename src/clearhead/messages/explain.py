@@ -115,10 +115,18 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "Head and embedding share their weights: vocab × width fewer parameters.",
         "输出头与嵌入共享权重：少了 词表 × 宽度 个参数。",
     ),
+    "models.explain.of_scale_head": (
+        "The features are divided by √width before the head; T5 1.0 does it where the head shares the embedding's weights.",
+        "进入输出头之前，特征除以 √宽度；T5 1.0 在输出头与嵌入共享权重时这样做。",
+    ),
     "models.explain.of_qkv_bias": ("Whether the projections to q, k, v have a bias.", "q、k、v 投影是否带偏置。"),
     "models.explain.of_bias": (
         "Whether the output projection and the feed-forward layers have a bias.",
         "输出投影与前馈层是否带偏置。",
+    ),
+    "models.explain.of_output_bias": (
+        "Whether attention's output projection has a bias, where it is not as in the feed-forward layers.",
+        "注意力的输出投影是否带偏置（当它与前馈层不同时）。",
     ),
     "models.explain.of_head_bias": ("Whether the head has a bias.", "输出头是否带偏置。"),
     "models.explain.of_segments": (

@@ -16,7 +16,7 @@ from clearhead.layers.cross_block import PostNormCrossBlock, SequentialCrossBloc
 from clearhead.layers.embedding import ScaledTokenEmbedding, TokenEmbedding
 from clearhead.layers.encoder_heads import FeaturesHead, MaskedTokenHead, Pool, PoolingHead
 from clearhead.layers.feedforward import FeedForward, GatedFeedForward
-from clearhead.layers.norm import LayerNorm, OffsetRMSNorm, RMSNorm
+from clearhead.layers.norm import LayerNorm, OffsetRMSNorm, RMSNorm, ScaledNorm
 from clearhead.layers.positions import LearnedPositions, NoPositions, SinusoidalPositions
 from clearhead.layers.segments import NoSegments, SegmentEmbedding
 from clearhead.layers.sinks import SinkAttention
@@ -210,7 +210,7 @@ def _attention(config: StackConfig) -> MultiHeadAttention:
         config.key_value_heads,
         config.width_of_head,
         bias=config.qkv_bias,
-        output_bias=config.bias,
+        output_bias=config.mixing_bias,
         dropout=config.dropout,
         scale=config.attention_scale,
         q_norm=_norm(config, config.width_of_head) if config.qk_norm else None,
@@ -258,4 +258,5 @@ def _positions(config: StackConfig) -> nn.Module:
 
 def _last_norm(config: StackConfig) -> nn.Module:
     """The last thing that a post-norm block does is to normalise."""
-    return nn.Identity() if isinstance(config.block, choices.PostNorm) else _norm(config, config.width)
+    norm = nn.Identity() if isinstance(config.block, choices.PostNorm) else _norm(config, config.width)
+    return ScaledNorm(norm, config.width**-0.5) if config.scale_head else norm

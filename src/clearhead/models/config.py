@@ -76,8 +76,10 @@ class StackConfig(ModelConfig):
         scale_embedding: whether the token embedding is multiplied by sqrt(width).
         embedding_norm: whether the sum of token and position vectors is normalised.
         tied: whether the head shares the token embedding's weights.
+        scale_head: whether the features are divided by sqrt(width) before the head.
         qkv_bias: whether the projections to q, k and v have a bias.
         bias: whether the output projection and the feed-forward layers have a bias.
+        output_bias: whether attention's output projection has one; as `bias` says if not given.
         head_bias: whether the head has a bias.
 
     Raises:
@@ -105,8 +107,10 @@ class StackConfig(ModelConfig):
     scale_embedding: bool = False
     embedding_norm: bool = False
     tied: bool = True
+    scale_head: bool = False
     qkv_bias: bool = False
     bias: bool = False
+    output_bias: bool | None = None
     head_bias: bool = False
 
     def __post_init__(self) -> None:
@@ -154,6 +158,11 @@ class StackConfig(ModelConfig):
     def hidden(self) -> int:
         """The feed-forward width, F."""
         return 4 * self.width if self.feedforward_width is None else self.feedforward_width
+
+    @property
+    def mixing_bias(self) -> bool:
+        """Whether attention's output projection has a bias."""
+        return self.bias if self.output_bias is None else self.output_bias
 
     @property
     def sights(self) -> tuple[Sight, ...]:

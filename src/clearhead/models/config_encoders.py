@@ -58,8 +58,8 @@ class EncoderDecoderConfig(StackConfig):
     def encoder(self) -> EncoderConfig:
         """The encoder's part."""
         return replace(
-            # The bias is that of the decoder's head; features have none.
-            EncoderConfig(**self._shared() | {"head_bias": False}, head=Features()),
+            # Bias and scale are those of the decoder's head; features have none.
+            EncoderConfig(**self._shared() | {"head_bias": False, "scale_head": False}, head=Features()),
             layers=self.layers if self.encoder_layers is None else self.encoder_layers,
             context=self.context if self.source_context is None else self.source_context,
             vocab=self.vocab if self.source_vocab is None else self.source_vocab,

@@ -62,7 +62,9 @@ def _parameters_of_both(config: EncoderDecoderConfig) -> dict[str, int]:
 def _attention(config: StackConfig) -> int:
     """Trained numbers of one attention, self or across; norms of queries and keys are counted with the norms."""
     width, qkv, mixed = config.width, qkv_width(config), config.heads * config.width_of_head
-    return width * qkv + qkv * config.qkv_bias + mixed * width + width * config.bias + config.heads * config.sinks
+    return (
+        width * qkv + qkv * config.qkv_bias + mixed * width + width * config.mixing_bias + config.heads * config.sinks
+    )
 
 
 def _vocabulary_head(config: StackConfig) -> int:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from clearhead.formats.load import Loaded, writer_of
 from clearhead.layers.attention import MultiHeadAttention
-from clearhead.layers.norm import LayerNorm, OffsetRMSNorm, RMSNorm
+from clearhead.layers.norm import LayerNorm, OffsetRMSNorm, RMSNorm, ScaledNorm
 from clearhead.messages import UserError, say
 from clearhead.models.decoder import Decoder
 from clearhead.models.encoder_decoder import EncoderDecoder
@@ -69,6 +69,9 @@ def hold(norm: nn.Module, x: Tensor) -> Held:
         case RMSNorm(weight=weight, eps=eps) | OffsetRMSNorm(weight=weight, eps=eps):
             gain = weight.to(x.dtype) + (1.0 if isinstance(norm, OffsetRMSNorm) else 0.0)
             return Held(gain / (x.square().mean(-1, keepdim=True) + eps).sqrt(), False, None)
+        case ScaledNorm(norm=inner, scale=scale):
+            held = hold(inner, x)
+            return Held(scale * held.factor, held.centred, None if held.shift is None else scale * held.shift)
     raise UserError(say("tracing.norm_unknown", name=type(norm).__name__))
 
 

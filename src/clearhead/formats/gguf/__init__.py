@@ -1,0 +1,1 @@
+"""GGUF files: one file with description, tokenizer and quantised weights."""

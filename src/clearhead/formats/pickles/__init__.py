@@ -1,0 +1,1 @@
+"""PyTorch's own files, read without running anything in them: nanoGPT's checkpoints, state dicts of the course's GPT."""

@@ -1,0 +1,130 @@
+"""Which foreign tensors a tensor of ours is made of: a table that can be read in both directions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Change:
+    """A rearrangement of one tensor, and the one that undoes it: no number changes.
+
+    Args:
+        ours: from how the file holds the tensor to how we do.
+        theirs: back.
+    """
+
+    ours: Callable[[Tensor], Tensor]
+    theirs: Callable[[Tensor], Tensor]
+
+
+def _same(x: Tensor) -> Tensor:
+    return x
+
+
+def _transposed(x: Tensor) -> Tensor:
+    return x.t()
+
+
+AS_IS = Change(_same, _same)
+TRANSPOSED = Change(_transposed, _transposed)
+"""GPT-2's `Conv1D` holds (in, out) where a Linear holds (out, in)."""
+
+
+def _regrouped(x: Tensor, outer: int, inner: int) -> Tensor:
+    """Rows that lie as (outer, inner, rest), as (inner, outer, rest)."""
+    return x.reshape(outer, inner, -1, *x.shape[1:]).transpose(0, 1).reshape(x.shape)
+
+
+def by_head(heads: int) -> Change:
+    """NeoX's fused projection holds the q, k and v of head 0, then those of head 1; ours all q, then all k, then all v.
+
+    Args:
+        heads: H; the rows are H·3·d (a matrix (3·H·d, D) or its bias (3·H·d)).
+    """
+
+    def ours(x: Tensor) -> Tensor:
+        return _regrouped(x, heads, 3)
+
+    def theirs(x: Tensor) -> Tensor:
+        return _regrouped(x, 3, heads)
+
+    return Change(ours, theirs)
+
+
+def halves_from_pairs(heads: int) -> Change:
+    """Llama's GGUF files turn neighbouring features of a head, ours the two halves: the rows of q and k are in another order.
+
+    Args:
+        heads: H for q, K for k; row 2i + j of a head there is row i + j·d/2 here.
+    """
+
+    def ours(x: Tensor) -> Tensor:
+        return torch.cat([_regrouped(head, len(head) // 2, 2) for head in x.chunk(heads)])
+
+    def theirs(x: Tensor) -> Tensor:
+        return torch.cat([_regrouped(head, 2, len(head) // 2) for head in x.chunk(heads)])
+
+    return Change(ours, theirs)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A foreign tensor, as some rows of one of ours.
+
+    Args:
+        name: what it is called in the file.
+        rows: how many rows of ours it is; all of them if None (it is then the only part).
+        change: how it is rearranged first.
+    """
+
+    name: str
+    rows: int | None = None
+    change: Change = AS_IS
+
+
+@dataclass(frozen=True)
+class Row:
+    """One tensor of ours and the foreign tensors that it is made of, one below the other.
+
+    Args:
+        ours: its name in `model.state_dict()`.
+        parts: in their order.
+    """
+
+    ours: str
+    parts: tuple[Part, ...]
+
+    @property
+    def plain(self) -> bool:
+        """Whether the file holds the tensor just as we do."""
+        return len(self.parts) == 1 and self.parts[0].change is AS_IS
+
+    def join(self, theirs: Sequence[Tensor]) -> Tensor:
+        """Ours from theirs.
+
+        Args:
+            theirs: one a part, in their order.
+        """
+        changed = [part.change.ours(tensor) for part, tensor in zip(self.parts, theirs, strict=True)]
+        return changed[0] if len(changed) == 1 else torch.cat(changed)
+
+    def split(self, ours: Tensor) -> dict[str, Tensor]:
+        """Theirs by name, from ours."""
+        sizes = [len(ours) if part.rows is None else part.rows for part in self.parts]
+        pieces = torch.split(ours, sizes)
+        return {part.name: part.change.theirs(piece) for part, piece in zip(self.parts, pieces, strict=True)}
+
+
+def row(ours: str, theirs: str, change: Change = AS_IS) -> Row:
+    """A tensor of ours that is one of theirs."""
+    return Row(ours, (Part(theirs, None, change),))
+
+
+def stacked(ours: str, parts: dict[str, int]) -> Row:
+    """A tensor of ours that is several of theirs, one below the other: their names and numbers of rows."""
+    return Row(ours, tuple(Part(name, rows) for name, rows in parts.items()))
