@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from clearhead.formats.rows import Row
 from clearhead.formats.tensors import Tensors
@@ -12,6 +13,15 @@ from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
 from clearhead.text import Tokenizer
 
 Config = DecoderConfig | EncoderConfig | EncoderDecoderConfig
+
+
+class Words(NamedTuple):
+    """What comes with a model to read and write text; the fields are those of `Opened`."""
+
+    tokenizer: Tokenizer
+    chat_template: str | None = None
+    opening: tuple[int, ...] = ()
+    closing: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
