@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -38,3 +39,60 @@ class Tensors(Protocol):
             UserError: if the file cannot be read any more.
         """
         ...
+
+
+@dataclass(frozen=True)
+class HeldTensors:
+    """Tensors that are in memory, or mapped into it.
+
+    Args:
+        source: where they come from, for messages.
+        held: by name.
+    """
+
+    source: Path
+    held: Mapping[str, Tensor]
+
+    @property
+    def names(self) -> Collection[str]:
+        """As `Tensors.names`."""
+        return self.held.keys()
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """As `Tensors.shape`."""
+        return tuple(self.held[name].shape)
+
+    def read(self, name: str, first: int = 0, last: int | None = None) -> Tensor:
+        """As `Tensors.read`."""
+        return self.held[name][first:last]
+
+
+@dataclass(frozen=True)
+class RenamedTensors:
+    """The same tensors under other names.
+
+    Args:
+        inner: the tensors.
+        inner_names: the name of each in `inner`, by its name here.
+    """
+
+    inner: Tensors
+    inner_names: Mapping[str, str]
+
+    @property
+    def source(self) -> Path:
+        """As `Tensors.source`."""
+        return self.inner.source
+
+    @property
+    def names(self) -> Collection[str]:
+        """As `Tensors.names`."""
+        return self.inner_names.keys()
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """As `Tensors.shape`."""
+        return self.inner.shape(self.inner_names[name])
+
+    def read(self, name: str, first: int = 0, last: int | None = None) -> Tensor:
+        """As `Tensors.read`."""
+        return self.inner.read(self.inner_names[name], first, last)

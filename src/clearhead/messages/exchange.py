@@ -21,4 +21,16 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{path}: clearhead does not know the field {field} ({value}) of a {family}; it may change the computation, so that nothing is loaded",
         "{path}：clearhead 不认识 {family} 的字段 {field}（{value}）；它可能改变计算，因此不加载",
     ),
+    "exchange.not_finite": (
+        "{path}: {name} holds a number that is not finite (NaN or infinity); the file is damaged, take another copy",
+        "{path}：{name} 含有非有限的数（NaN 或无穷）；文件已损坏，请换一份",
+    ),
+    "exchange.unexpected": (
+        "{path} holds {count} tensors that a {origin} of this configuration has no place for, {name} first; nothing is loaded, since they may change what it computes",
+        "{path} 中有 {count} 个张量在此配置的 {origin} 中没有位置（首个为 {name}）；它们可能改变计算，因此不加载",
+    ),
+    "exchange.tied_differ": (
+        "{path}: {name} differs from {first}, though the configuration says that they are one (tied); correct tie_word_embeddings or take another copy",
+        "{path}：{name} 与 {first} 不同，而配置说它们是同一个（共享）；请更正 tie_word_embeddings 或换一份",
+    ),
 }
