@@ -141,17 +141,13 @@ def _must_equal(tensors: Tensors, name: str, first: str) -> None:
 
 def _put(model: nn.Module, filled: dict[str, Tensor]) -> None:
     """Put real tensors where the model has empty ones; those that share one empty tensor share the real one."""
-    names = {id(tensor): name for name, tensor in _parameters(model)}
+    names = {id(tensor): name for name, tensor in model.named_parameters()}
     made: dict[int, nn.Parameter] = {}
     for module in model.modules():
         for name, empty in list(module.named_parameters(recurse=False, remove_duplicate=False)):
             if id(empty) not in made:
                 made[id(empty)] = nn.Parameter(filled[names[id(empty)]], requires_grad=empty.requires_grad)
             setattr(module, name, made[id(empty)])
-
-
-def _parameters(model: nn.Module) -> list[tuple[str, nn.Parameter]]:
-    return list(model.named_parameters())
 
 
 def _aliases(model: nn.Module) -> dict[str, str]:
