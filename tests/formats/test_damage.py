@@ -150,7 +150,7 @@ def test_a_tokenizer_of_another_model(run: Path) -> None:
 def test_no_model_at_all(tmp_path: Path) -> None:
     assert "no such model" in refusal(tmp_path / "nothing")
     (tmp_path / "a.txt").write_text("text")
-    assert "not a run directory" in refusal(tmp_path / "a.txt")
+    assert "no model file" in refusal(tmp_path / "a.txt")
     assert "not a run directory" in refusal(tmp_path)
 
 

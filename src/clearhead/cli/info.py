@@ -10,6 +10,7 @@ from typing import Any
 from jsonargparse import ArgumentParser
 
 from clearhead.cli.options import instantiate, parse, parser
+from clearhead.formats.packages import PACKAGES
 from clearhead.messages import UserError, say
 from clearhead.models.config import DecoderConfig, ModelConfig, StackConfig
 from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
@@ -78,13 +79,11 @@ def _config(name: str) -> StackConfig:
     """The configuration of a preset, a run directory or one of its checkpoints."""
     if name in PRESETS and not Path(name).exists():
         return preset(name)
-    if not Path(name).exists() and Path(name).name == name:
+    if not Path(name).exists() and Path(name).name == name and name not in PACKAGES:
         raise UserError(say("cli.info.no_model", name=name, known=", ".join(PRESETS)))
-    from clearhead.formats.run import find_run  # noqa: PLC0415 - loads torch
+    from clearhead.formats.find import config_of  # noqa: PLC0415 - loads torch
 
-    config = find_run(Path(name))[0].model
-    assert isinstance(config, StackConfig)  # as every kind of model is
-    return config
+    return config_of(name)
 
 
 def _facts(config: StackConfig, batch: int) -> dict[str, Any]:

@@ -140,9 +140,9 @@ def _kind_meant(made: ArgumentParser, arguments: Sequence[str]) -> str:
         asked = parse(made, without_fields(arguments))
         known = asked.out if asked.resume else asked.init
         if known is not None:
-            from clearhead.formats.run import find_run  # noqa: PLC0415 - it brings numpy, for which --help need not wait
+            from clearhead.formats.find import config_of  # noqa: PLC0415 - it brings numpy, for which --help need not wait
 
-            return type(find_run(Path(known))[0].model).__name__
+            return type(config_of(known)).__name__
     return DecoderConfig.__name__
 
 

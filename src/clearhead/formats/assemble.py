@@ -111,7 +111,7 @@ def _left_over(opened: Opened, asked: Collection[str], own: Collection[str]) -> 
         raise UserError(
             say(
                 "exchange.unexpected",
-                path=opened.source,
+                path=opened.tensors.source,
                 name=unexpected[0],
                 count=len(unexpected),
                 origin=opened.origin,

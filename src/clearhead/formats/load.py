@@ -5,9 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
 from torch import Tensor, nn
 
-from clearhead.formats.run import Run, find_run
+from clearhead.formats.assemble import assemble
+from clearhead.formats.find import find_model
+from clearhead.formats.opened import Config, Opened, Report
+from clearhead.formats.rows import row
+from clearhead.formats.run import Run
+from clearhead.formats.tensors import HeldTensors
 from clearhead.formats.weights import changing_tensors, fill, fill_tensors, own_tensors, read_base, read_tensors
 from clearhead.messages import UserError, say
 from clearhead.models.adapt import adapt, fold
@@ -30,34 +36,73 @@ class Loaded:
     tokenizer: Tokenizer
     config: DecoderConfig | EncoderConfig | EncoderDecoderConfig
     source: Path
-    """The folder that the weights came from."""
+    """The folder or file that the weights came from."""
     chat_template: str | None = None
     """How conversations are written down for the model, in Jinja; None for a base model."""
+    opening: tuple[int, ...] = ()
+    """Ids that a text begins with, as the model was trained: `<bos>`, `[CLS]`."""
+    closing: tuple[int, ...] = ()
+    """Ids that a text ends with where it is read whole, by an encoder: `[SEP]`."""
+    origin: str = "clearhead"
+    """What the model was: `Hugging Face llama`, `GGUF qwen2`, `nanoGPT`; `clearhead` for a run."""
+    report: Report | None = None
+    """What became of the tensors of its file."""
+
+    def read(self, text: str) -> list[int]:
+        """The ids of a text as the model was trained to be given them: what opens a text, the text, what closes it."""
+        return [*self.opening, *self.tokenizer.encode(text), *self.closing]
 
 
 def load(model: str | Path, *, dtype: str = "float32", device: str = "auto") -> Loaded:
-    """The model called `model`: a run directory, at its best checkpoint, or one of its checkpoint folders.
+    """The model called `model`, wherever it comes from.
 
-    A run that trained changes of low rank gives the plain model, with the changes in its weights.
+    A run directory gives its best checkpoint, a checkpoint folder that one; a run that trained changes of low rank gives the
+    plain model, with the changes in its weights. A Hugging Face folder, a `.gguf` file, a `.pt` of nanoGPT or the course, and the
+    name of a model that an installed package carries give the same as `clearhead import` would.
 
     Args:
-        model: a path.
+        model: a path, or a name that `clearhead models` lists.
         dtype: the number type that the weights are turned into: float32, float64, bfloat16 or float16.
         device: auto, cpu, cuda or mps.
 
     Raises:
-        UserError: if there is no such model, or its files are damaged or do not fit each other.
+        UserError: if there is no such model, its files are damaged or do not fit each other, or they hold what clearhead does
+            not understand.
     """
     place, number_type = pick_device(device), pick_dtype(dtype)
-    path = Path(model)
-    run, checkpoint = find_run(path)
-    config, source = run.model, checkpoint or run.best().path
-    assert isinstance(config, DecoderConfig | EncoderConfig | EncoderDecoderConfig)  # as every kind of model is
-    _must_fit(run.tokenizer, config, path)
-    built = build(run.model, seed=0)
-    _fill(built, run, source / "model.safetensors")
-    assert isinstance(built, Decoder | Encoder | EncoderDecoder)
-    return Loaded(built.to(place, number_type).eval(), run.tokenizer, config, source, run.chat_template())
+    found = find_model(model)
+    if not isinstance(found, Opened):
+        run, checkpoint = found
+        opened = open_run(run, checkpoint)
+        if run.lora is not None:
+            return _with_low_rank(opened, run, place, number_type)
+    else:
+        opened = found
+    _must_fit(opened.tokenizer, opened.config, opened.source)
+    return _loaded(opened, *assemble(opened, number_type, place))
+
+
+def open_run(run: Run, checkpoint: Path | None) -> Opened:
+    """A run at one of its checkpoints, the best if none is named; its weights unread.
+
+    Raises:
+        UserError: if its description is damaged, or there is no checkpoint.
+    """
+    source = checkpoint or run.best().path
+    config = run.model
+    assert isinstance(config, Config)  # as every kind of model is
+    names = own_tensors(build(config, device="meta"))
+    return Opened(
+        config=config,
+        tokenizer=run.tokenizer,
+        tensors=HeldTensors(source / "model.safetensors", read_tensors(source / "model.safetensors")),
+        rows=tuple(row(name, name) for name in names),
+        source=source,
+        origin="clearhead",
+        chat_template=run.chat_template(),
+        opening=run.opening,
+        closing=run.closing,
+    )
 
 
 def writer_of(loaded: Loaded) -> Decoder | EncoderDecoder:
@@ -76,15 +121,30 @@ def weights_of(loaded: Loaded) -> dict[str, Tensor]:
     return {name: tensor.float().cpu().clone() for name, tensor in own_tensors(loaded.model).items()}
 
 
-def _fill(model: nn.Module, run: Run, trained: Path) -> None:
-    """Give the model the weights of a checkpoint; the changes of low rank, if it holds those, on the run's base."""
-    if run.lora is None:
-        fill(model, read_tensors(trained), trained)
-        return
+def _loaded(opened: Opened, model: nn.Module, report: Report | None = None) -> Loaded:
+    assert isinstance(model, Decoder | Encoder | EncoderDecoder)
+    return Loaded(
+        model,
+        opened.tokenizer,
+        opened.config,
+        opened.source,
+        opened.chat_template,
+        opened.opening,
+        opened.closing,
+        opened.origin,
+        report,
+    )
+
+
+def _with_low_rank(opened: Opened, run: Run, place: torch.device, number_type: torch.dtype) -> Loaded:
+    """The run's base with the changes of low rank that a checkpoint holds."""
+    assert run.lora is not None
+    model, trained = build(opened.config, seed=0), opened.source / "model.safetensors"
     fill(model, read_base(run.base, run.begins_with), run.base)
     adapt(model, run.lora, seed=0)
     fill_tensors(changing_tensors(model), read_tensors(trained), trained)
     fold(model)
+    return _loaded(opened, model.to(place, number_type).eval())
 
 
 def _must_fit(tokenizer: Tokenizer, config: DecoderConfig | EncoderConfig | EncoderDecoderConfig, path: Path) -> None:

@@ -77,6 +77,16 @@ class Run:
         return str(begun.get("sha256")) if isinstance(begun, dict) else None
 
     @property
+    def opening(self) -> tuple[int, ...]:
+        """Ids that a text begins with, as an imported model was trained; none for what was trained here."""
+        return _ids(self.details.get("opening"))
+
+    @property
+    def closing(self) -> tuple[int, ...]:
+        """Ids that a text ends with where it is read whole."""
+        return _ids(self.details.get("closing"))
+
+    @property
     def metrics(self) -> Path:
         """The file of update lines."""
         return self.path / "metrics.jsonl"
@@ -196,6 +206,11 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise UserError(say("formats.bad_json", path=path, reason=type(data).__name__))
     return data
+
+
+def _ids(written: object) -> tuple[int, ...]:
+    """Ids as a description holds them; a file that somebody has damaged holds none."""
+    return tuple(id for id in written if isinstance(id, int)) if isinstance(written, list) else ()
 
 
 def _checkpoint(folder: Path) -> Checkpoint:

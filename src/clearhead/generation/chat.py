@@ -16,7 +16,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from clearhead.formats.load import Loaded, writer_of
 from clearhead.messages import UserError, say
 from clearhead.models.encoder_decoder import EncoderDecoder
-from clearhead.text import MarkedTokenizer, Tokenizer
+from clearhead.text import Tokenizer
 from clearhead.text.specials import encode_special, guarded
 
 MISTAKES = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
@@ -183,11 +183,18 @@ def _refuse(reason: str) -> NoReturn:
 
 
 class PlainTurns:
-    """What a base model, which has no template, gets: everything said so far, a line a turn. It continues the last line."""
+    """What a base model, which has no template, gets: everything said so far, a line a turn. It continues the last line.
+
+    Args:
+        opening: ids that a text begins with.
+    """
+
+    def __init__(self, opening: Sequence[int] = ()) -> None:
+        self.opening = tuple(opening)
 
     def ids(self, turns: Sequence[Turn], tokenizer: Tokenizer) -> list[int]:
         """As `Template.ids`."""
-        return tokenizer.encode("\n".join(turn.content for turn in turns))
+        return [*self.opening, *tokenizer.encode("\n".join(turn.content for turn in turns))]
 
 
 class LastTurn:
@@ -207,7 +214,7 @@ def template_of(loaded: Loaded) -> Template:
     writer = writer_of(loaded)
     if loaded.chat_template is not None:
         return ChatTemplate.of(loaded.chat_template, loaded.tokenizer)
-    return LastTurn() if isinstance(writer, EncoderDecoder) else PlainTurns()
+    return LastTurn() if isinstance(writer, EncoderDecoder) else PlainTurns(loaded.opening)
 
 
 def fitted(turns: Sequence[Turn], template: Template, tokenizer: Tokenizer, room: int) -> tuple[list[Turn], list[int]]:
@@ -245,7 +252,6 @@ def room_for(loaded: Loaded, max_tokens: int) -> int:
     """How many ids a conversation may have so that an answer of `max_tokens` follows within the context: half of it at least."""
     if isinstance(loaded.model, EncoderDecoder):
         # The source and its end mark; the answer has a context of its own.
-        assert isinstance(loaded.tokenizer, MarkedTokenizer)
         return loaded.model.encoder.context - 1
     context = loaded.model.context
     return max(context - max_tokens, (context + 1) // 2)

@@ -59,7 +59,7 @@ def ids_of(loaded: Loaded, request: Request) -> tuple[list[int], tuple[int, ...]
     """
     model, tokenizer, prompt = writer_of(loaded), loaded.tokenizer, request.prompt
     # What is no whole number is refused: a tensor would cut it off without a word.
-    ids = tokenizer.encode(prompt) if isinstance(prompt, str) else [index(id) for id in prompt]
+    ids = loaded.read(prompt) if isinstance(prompt, str) else [index(id) for id in prompt]
     config = loaded.config
     vocab = config.encoder.vocab if isinstance(config, EncoderDecoderConfig) else config.vocab
     for id in ids:

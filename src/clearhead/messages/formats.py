@@ -34,12 +34,12 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{path} 中还没有检查点；请用 `clearhead train --out {path} --resume` 继续训练",
     ),
     "formats.no_model": (
-        "{path}: there is no such model; give a run directory, the --out of `clearhead train`",
-        "{path}：没有这个模型；请给出一个运行目录，即 `clearhead train` 的 --out",
+        "{path}: there is no such model; give a run directory, a Hugging Face folder, a .gguf or .pt file, or a name that `clearhead models` lists",
+        "{path}：没有这个模型；请给出运行目录、Hugging Face 文件夹、.gguf 或 .pt 文件，或 `clearhead models` 列出的名字",
     ),
     "formats.not_a_run": (
-        "{path} is not a run directory (it has no config.json); give the --out of `clearhead train`",
-        "{path} 不是运行目录（其中没有 config.json）；请给出 `clearhead train` 的 --out",
+        "{path} is neither a run directory nor another model's folder (it has no config.json); give the --out of `clearhead train`, or a folder that is complete",
+        "{path} 既不是运行目录，也不是其他模型的文件夹（其中没有 config.json）；请给出 `clearhead train` 的 --out 或完整的文件夹",
     ),
     "formats.version": (
         "{path} has format_version {found}, this clearhead reads {known}; use the version that wrote it",

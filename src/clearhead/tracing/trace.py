@@ -234,7 +234,7 @@ def _ids(loaded: Loaded | None, text: str | Sequence[int]) -> list[int]:
         return list(text)
     if loaded is None:
         raise UserError(say("tracing.no_tokenizer"))
-    return loaded.tokenizer.encode(text)
+    return loaded.read(text)
 
 
 def _shown(loaded: Loaded | None, ids: Sequence[int]) -> list[str]:

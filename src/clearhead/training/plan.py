@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from clearhead.formats.atomic import PARTIAL
+from clearhead.formats.find import is_there, lasting_name
 from clearhead.formats.load import Loaded, load, weights_of
 from clearhead.formats.lock import NAME as LOCK
 from clearhead.formats.run import Run, create_run, read_run
@@ -102,9 +103,10 @@ def new_plan(
         if isinstance(data, TextData):
             details |= {"levels": {**data.levels} | ({} if data.entropy is None else {"entropy": data.entropy})}
         if init is not None and begun is not None:
-            details |= {"init": begun_with(str(Path(init).resolve()), begun)} | (
+            details |= {"init": begun_with(lasting_name(init), begun)} | (
                 {} if lora is None else {"lora": lora.to_plain()}
             )
+            details |= {"opening": [*begun.opening], "closing": [*begun.closing]}
         # What does not fit the data is found before there is a run.
         objective = data.objective(material.config, batch=settings.batch, seed=settings.seed)
         template = None if begun is None else begun.chat_template
@@ -156,7 +158,7 @@ def resumed_plan(
 
 
 def _begun_again(out: Path, init: str) -> Mapping[str, Tensor]:
-    if not Path(init).exists():
+    if not is_there(init):
         raise UserError(say("training.init_gone", out=out, init=init))
     return weights_of(load(init, device="cpu"))
 
@@ -165,7 +167,7 @@ def _begun_otherwise(run: Run, init: str | None, lora: LowRank | None) -> tuple[
     """What is asked for of the beginning and was not so: its name, then and now."""
     begun = run.details.get("init")
     before = begun.get("model") if isinstance(begun, dict) else None
-    if init is not None and before not in (init, str(Path(init).resolve())):
+    if init is not None and before not in (init, lasting_name(init)):
         return "init", before, init
     if lora is None:
         return None

@@ -1,0 +1,114 @@
+"""What the word MODEL of a command means: a run, a folder or file of somebody else's, or the name of an installed package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from clearhead.formats.opened import Config, Opened
+from clearhead.formats.run import Run, find_run, read_json
+from clearhead.messages import UserError, say
+
+PICKLES = (".pt", ".pth", ".bin", ".ckpt")
+"""Endings of PyTorch's own files."""
+
+
+def config_of(model: str | Path) -> Config:
+    """What a model is, its weights unread.
+
+    Raises:
+        UserError: as `open_model`.
+    """
+    found = find_model(model)
+    if not isinstance(found, Opened):
+        found = found[0].model
+        assert isinstance(found, Config)  # as every kind of model is
+        return found
+    return found.config
+
+
+def lasting_name(model: str) -> str:
+    """What a model can be found by later, from any folder: where it lies, or the name of its package."""
+    return str(Path(model).resolve()) if Path(model).exists() else model
+
+
+def is_there(model: str) -> bool:
+    """Whether the name still leads somewhere."""
+    from clearhead.formats.packages import PACKAGES, package_path  # noqa: PLC0415
+
+    return Path(model).exists() or (model in PACKAGES and package_path(model) is not None)
+
+
+def find_model(model: str | Path) -> Opened | tuple[Run, Path | None]:
+    """What `model` names: a run, with the checkpoint if it names one of those, or the opened model of somebody else.
+
+    Args:
+        model: a path, or the name of a model that an installed package carries.
+
+    Raises:
+        UserError: if there is no such model, or its description is damaged or not understood.
+    """
+    path = _path(model)
+    if path.is_file():
+        return _open_file(path)
+    if (path / "config.json").is_file() and _is_foreign(path / "config.json"):
+        from clearhead.formats.hugging_face.folder import open_folder  # noqa: PLC0415 - readers come as they are needed
+
+        return open_folder(path)
+    if path.is_dir() and not (path / "config.json").exists() and not _is_checkpoint(path):
+        return _open_file(_only_file(path))
+    return find_run(path)
+
+
+def _path(model: str | Path) -> Path:
+    """Where the model lies.
+
+    Raises:
+        UserError: if it is the name of a package that is not installed.
+    """
+    from clearhead.formats.packages import PACKAGES, package_path  # noqa: PLC0415
+
+    if Path(model).exists() or str(model) not in PACKAGES:
+        return Path(model)
+    found = package_path(str(model))
+    if found is None:
+        raise UserError(say("exchange.not_installed", name=model))
+    return found
+
+
+def _open_file(path: Path) -> Opened:
+    match path.suffix.lower():
+        case ".gguf":
+            from clearhead.formats.gguf.file import open_gguf  # noqa: PLC0415
+
+            return open_gguf(path)
+        case ending if ending in PICKLES:
+            from clearhead.formats.pickles.checkpoint import open_pickle  # noqa: PLC0415
+
+            return open_pickle(path)
+        case ".safetensors":
+            raise UserError(say("exchange.folder_wanted", path=path, folder=path.parent))
+    raise UserError(say("exchange.unknown_file", path=path))
+
+
+def _is_foreign(description: Path) -> bool:
+    """Whether a config.json is one of Hugging Face's."""
+    fields = read_json(description)
+    return "format_version" not in fields and not fields.keys().isdisjoint(("model_type", "architectures"))
+
+
+def _is_checkpoint(path: Path) -> bool:
+    return path.resolve().parent.name == "checkpoints"
+
+
+def _only_file(folder: Path) -> Path:
+    """The one model file of a folder without a description.
+
+    Raises:
+        UserError: if there is none, or more than one.
+    """
+    found = sorted(each for each in folder.iterdir() if each.suffix.lower() in (".gguf", *PICKLES))
+    if not found:
+        raise UserError(say("formats.not_a_run", path=folder))
+    if len(found) > 1:
+        raise UserError(say("exchange.several_files", path=folder, first=found[0].name, second=found[1].name))
+    return found[0]
