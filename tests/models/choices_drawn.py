@@ -43,7 +43,7 @@ WINDOWS = st.builds(Sight, window=st.none() | SIZE)
 SWITCHES = ("qk_norm", "scale_embedding", "scale_head", "embedding_norm", "tied", "qkv_bias", "bias", "head_bias")
 POOLINGS = st.sampled_from([kinds.First(), kinds.Mean(), kinds.Max()])
 HEADS = st.sampled_from([kinds.Features(), kinds.MaskedToken()]) | st.builds(
-    kinds.Pooled, pooling=POOLINGS, dense=st.booleans()
+    kinds.Pooled, pooling=POOLINGS, dense=st.booleans(), unit=st.booleans()
 )
 
 

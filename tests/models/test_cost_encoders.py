@@ -176,6 +176,8 @@ KEPT: dict[str, StackConfig] = {
     "features, post-norm": replace(DEEP, head=kinds.Features(), block=kinds.PostNorm()),
     "first": replace(DEEP, head=kinds.Pooled()),
     "mean, dense": replace(DEEP, head=kinds.Pooled(kinds.Mean(), dense=True)),
+    "mean, unit": replace(DEEP, head=kinds.Pooled(kinds.Mean(), unit=True)),
+    "dense, unit": replace(DEEP, head=kinds.Pooled(dense=True, unit=True)),
     "max": replace(DEEP, head=kinds.Pooled(kinds.Max()), norm=kinds.RMSNorm()),
     "max, dense": replace(DEEP, head=kinds.Pooled(kinds.Max(), dense=True)),
     "grouped, normed": replace(DEEP, kv_heads=2, qk_norm=True, norm=kinds.RMSNorm()),

@@ -35,7 +35,7 @@ CONFIGS = {
     "Visible": replace(BASE, kernel=kinds.Visible(), qkv_bias=True, bias=True),
     "Blockwise": replace(BASE, kernel=kinds.Blockwise(block=2), positions=kinds.Rotary()),
 }
-POOLED = [Pooled(pooling, dense) for pooling in (First(), Mean(), Max()) for dense in (False, True)]
+POOLED = [Pooled(pool, more, unit=more) for pool in (First(), Mean(), Max()) for more in (False, True)]
 HEADS = [Features(), MaskedToken(), *POOLED]
 RIGHT, LEFT = torch.arange(T) < torch.tensor([[T], [3]]), torch.arange(T) >= torch.tensor([[2], [0]])
 BETWEEN = torch.tensor([[True, False, True, True, False], [True, True, False, True, True]])

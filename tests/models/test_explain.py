@@ -51,7 +51,7 @@ def test_explaining_two_encoders_names_segments_and_head() -> None:
     lines = explain(first, replace(first, segments=2, head=Pooled(Mean(), dense=True)))
     assert [line.partition(":")[0] for line in lines[:2]] == ["segments", "head"]
     assert "0 → 2" in lines[0]
-    assert "MaskedToken → Pooled(pooling=Mean(), dense=True)" in lines[1]
+    assert "MaskedToken → Pooled(pooling=Mean(), dense=True, unit=False)" in lines[1]
     # Parameters and operations; neither has a cache.
     assert len(lines) == 4
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from clearhead.ops import pool_first, pool_max, pool_mean
+from clearhead.ops.pooling import unit_length
 from tests.oracles.compare import assert_finite, assert_same, assert_within
 
 Pool = Callable[[Tensor, Tensor], Tensor]
@@ -149,3 +150,34 @@ def test_a_faulty_pool_is_caught(sound: Pool, fault: Pool) -> None:
 def test_padding_that_leaks_is_caught(fault: Pool) -> None:
     with pytest.raises(AssertionError):
         check_padding(fault)
+
+
+# Unit length
+
+
+def check_unit(unit: Callable[[Tensor], Tensor]) -> None:
+    """A vector of length 1 that points where the given one does; zeros stay zeros; float32 or wider inside."""
+    assert_within(unit(torch.tensor([[3.0, -4.0], [0.0, 0.0]])), torch.tensor([[0.6, -0.8], [0.0, 0.0]]), 1e-7)
+    assert_finite(unit(torch.full((2, 5), 1e4).half()))
+    assert_within(unit(torch.full((1, 4), 1e4).half()), torch.full((1, 4), 0.5).half(), 0.0)
+
+
+def test_unit_length() -> None:
+    check_unit(unit_length)
+    x = torch.randn(3, 5, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(unit_length, x)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        lambda x: x,
+        lambda x: x / x.abs().sum(-1, keepdim=True).clamp(min=1),
+        lambda x: x / x.float().norm(dim=-1, keepdim=True),
+        lambda x: x / (x * x).sum(-1, keepdim=True).sqrt().clamp(min=1),
+    ],
+    ids=["as it is", "by the sum", "zeros become no numbers", "squares overflow"],
+)
+def test_what_is_not_of_unit_length_is_caught(fault: Callable[[Tensor], Tensor]) -> None:
+    with pytest.raises(AssertionError):
+        check_unit(fault)

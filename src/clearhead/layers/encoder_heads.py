@@ -7,6 +7,7 @@ from collections.abc import Callable
 from torch import Tensor, nn
 
 from clearhead.layers.feedforward import Activate
+from clearhead.ops.pooling import unit_length
 from clearhead.ops.tap import NO_TAP, Tap
 
 Pool = Callable[[Tensor, Tensor], Tensor]
@@ -39,25 +40,27 @@ class MaskedTokenHead(nn.Module):
 
 
 class PoolingHead(nn.Module):
-    """One vector a row: pooled = pool(x), or tanh(W pooled + b).
+    """One vector a row: pooled = pool(x), or tanh(W pooled + b); perhaps divided by its length.
 
     Args:
         pool: from the features of the real tokens to one vector.
         dense: W and b; none if None.
+        unit: whether the vector is divided by its length; one of length 0 stays as it is.
 
     Names for a tap: `pooled`, `output`.
 
     Source: Devlin et al. 2019 for the dense layer; Reimers and Gurevych 2019 (arXiv:1908.10084) for the mean.
     """
 
-    def __init__(self, pool: Pool, dense: nn.Linear | None = None) -> None:
+    def __init__(self, pool: Pool, dense: nn.Linear | None = None, *, unit: bool = False) -> None:
         super().__init__()
         self.pool = pool
         self.after = nn.Identity() if dense is None else nn.Sequential(dense, nn.Tanh())
+        self.length: Callable[[Tensor], Tensor] = unit_length if unit else nn.Identity()
 
     def forward(self, x: Tensor, real: Tensor, *, tap: Tap = NO_TAP) -> Tensor:
         """(B,T,D), (B,T) -> (B,D)."""
-        return tap("output", self.after(tap("pooled", self.pool(x, real))))
+        return tap("output", self.length(self.after(tap("pooled", self.pool(x, real)))))
 
 
 class FeaturesHead(nn.Module):

@@ -153,8 +153,9 @@ def _encoder_head(config: EncoderConfig, embedding: TokenEmbedding) -> nn.Module
         case choices.MaskedToken():
             activation, norm = ACTIVATIONS[type(config.activation)], _norm(config, config.width)
             return MaskedTokenHead(config.width, activation, norm, _vocabulary_head(config, embedding))
-        case choices.Pooled(pooling=pooling, dense=dense):
-            return PoolingHead(POOLS[type(pooling)], nn.Linear(config.width, config.width) if dense else None)
+        case choices.Pooled(pooling=pooling, dense=dense, unit=unit):
+            layer = nn.Linear(config.width, config.width) if dense else None
+            return PoolingHead(POOLS[type(pooling)], layer, unit=unit)
     return FeaturesHead()
 
 

@@ -255,7 +255,9 @@ class Pooled(EncoderHead):
     Args:
         pooling: how it is taken from the features.
         dense: whether a trained layer and tanh follow, as in BERT.
+        unit: whether the vector is divided by its length, so that products of two are cosines: sentence embeddings.
     """
 
     pooling: Pooling = First()
     dense: bool = False
+    unit: bool = False

@@ -84,10 +84,11 @@ def _encoder_head(config: EncoderConfig) -> int:
 
 
 def _pooled(config: EncoderConfig) -> int:
-    """Numbers kept of the one vector of a row: what Max has found, the input and the output of the dense layer with its tanh."""
+    """Numbers kept of the one vector of a row: what Max has found, the dense layer's input and tanh, what is divided by its length."""
     match config.head:
-        case Pooled(pooling=pooling, dense=dense):
-            return config.width * (isinstance(pooling, Max) + 2 * dense)
+        case Pooled(pooling=pooling, dense=dense, unit=unit):
+            # The output of a tanh is kept by the tanh already.
+            return config.width * (isinstance(pooling, Max) + 2 * dense + (unit and not dense))
     return 0
 
 

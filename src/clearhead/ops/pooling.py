@@ -52,5 +52,15 @@ def pool_max(x: Tensor, real: Tensor) -> Tensor:
     return _or_zero(x.masked_fill(~real[..., None], -torch.inf).amax(-2), real)
 
 
+def unit_length(x: Tensor) -> Tensor:
+    """x / |x| over the features: (..., D) -> (..., D), in float32 or wider, then of the type of `x`; zeros stay zeros.
+
+    The product of two such vectors is the cosine of their angle.
+    """
+    wide = x.to(at_least_float32(x.dtype))
+    length = torch.linalg.vector_norm(wide, dim=-1, keepdim=True)
+    return (wide / length.masked_fill(length == 0, 1.0)).to(x.dtype)
+
+
 def _or_zero(pooled: Tensor, real: Tensor) -> Tensor:
     return pooled.masked_fill(~real.any(-1, keepdim=True), 0.0)
