@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from fnmatch import fnmatchcase
 
 import torch
@@ -33,6 +34,7 @@ def assemble(opened: Opened, dtype: torch.dtype, device: torch.device | str) -> 
     Raises:
         UserError: if a tensor is missing, of another shape or not finite, or if the file has one that nobody asks for.
     """
+    opened = replace(opened, rows=tuple(each.found_in(opened.tensors.names) for each in opened.rows))
     model, tensors = build(opened.config, device="meta"), opened.tensors
     own, rows = own_tensors(model), {row.ours: row for row in opened.rows}
     assert rows.keys() >= own.keys(), f"no row for {sorted(own.keys() - rows.keys())}"
@@ -97,10 +99,11 @@ def _left_over(opened: Opened, asked: Collection[str], own: Collection[str]) -> 
     retied, unused, unexpected = {}, [], []
     seconds = {part.name: each for each in opened.rows if each.ours not in own for part in each.parts}
     firsts = {each.ours: each for each in opened.rows if each.ours in own}
+    copies = {name: each.parts[0].name for each in firsts.values() for name in each.also}
     for name in sorted(set(opened.tensors.names) - set(asked)):
-        if name in seconds:
+        if name in seconds or name in copies:
             # What is tied to what is known by name alone: the only tensor that a head shares its weight with is an embedding.
-            first = firsts[_TIED[seconds[name].ours]].parts[0].name
+            first = copies[name] if name in copies else firsts[_TIED[seconds[name].ours]].parts[0].name
             _must_equal(opened.tensors, name, first)
             retied[name] = first
         elif any(fnmatchcase(name, pattern) for pattern in opened.unused):

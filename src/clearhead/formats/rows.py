@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -94,15 +94,24 @@ class Row:
     Args:
         ours: its name in `model.state_dict()`.
         parts: in their order.
+        also: names of copies that a file may hold beside the only part, or in place of it, since the file's model ties them.
     """
 
     ours: str
     parts: tuple[Part, ...]
+    also: tuple[str, ...] = ()
 
     @property
     def plain(self) -> bool:
         """Whether the file holds the tensor just as we do."""
         return len(self.parts) == 1 and self.parts[0].change is AS_IS
+
+    def found_in(self, names: Collection[str]) -> Row:
+        """The row as a file with these names has it: a copy stands for a part that is not there."""
+        there = [name for name in self.also if name in names]
+        if not there or self.parts[0].name in names:
+            return self
+        return replace(self, parts=(replace(self.parts[0], name=there[0]),))
 
     def join(self, theirs: Sequence[Tensor]) -> Tensor:
         """Ours from theirs.
@@ -120,9 +129,9 @@ class Row:
         return {part.name: part.change.theirs(piece) for part, piece in zip(self.parts, pieces, strict=True)}
 
 
-def row(ours: str, theirs: str, change: Change = AS_IS) -> Row:
+def row(ours: str, theirs: str, change: Change = AS_IS, *, also: tuple[str, ...] = ()) -> Row:
     """A tensor of ours that is one of theirs."""
-    return Row(ours, (Part(theirs, None, change),))
+    return Row(ours, (Part(theirs, None, change),), also)
 
 
 def stacked(ours: str, parts: dict[str, int]) -> Row:
