@@ -111,7 +111,7 @@ class Row:
         there = [name for name in self.also if name in names]
         if not there or self.parts[0].name in names:
             return self
-        return replace(self, parts=(replace(self.parts[0], name=there[0]),))
+        return replace(self, parts=(replace(self.parts[0], name=there[0]),), also=tuple(there[1:]))
 
     def join(self, theirs: Sequence[Tensor]) -> Tensor:
         """Ours from theirs.
