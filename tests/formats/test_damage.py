@@ -151,7 +151,7 @@ def test_no_model_at_all(tmp_path: Path) -> None:
     assert "no such model" in refusal(tmp_path / "nothing")
     (tmp_path / "a.txt").write_text("text")
     assert "no model file" in refusal(tmp_path / "a.txt")
-    assert "not a run directory" in refusal(tmp_path)
+    assert "neither a run directory" in refusal(tmp_path)
 
 
 def test_a_run_without_a_checkpoint_says_how_to_go_on(tmp_path: Path) -> None:
