@@ -21,6 +21,18 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "The tokenizer's {name} is {id}, which is none of its special ids: choose a special token's id, or none.",
         "分词器的 {name} 是 {id}，不是它的特殊编号：请选用某个特殊 token 的编号，或不设。",
     ),
+    "text.library_rows": (
+        "The tokenizer has {tokens:,} tokens and the model {rows:,} ids; they do not belong together: take both from the same place.",
+        "分词器有 {tokens:,} 个 token，而模型只有 {rows:,} 个编号；二者不是一套：请使用同一来源的文件。",
+    ),
+    "text.numbers_size": (
+        "A vocabulary of {size} ids cannot be: choose between 1 and {most:,}.",
+        "词表不可能有 {size} 个编号：请选 1 到 {most:,} 之间的数。",
+    ),
+    "text.numbers_mark": (
+        "The {name} of texts is {id}, which is outside the vocabulary of {size}: choose one of its ids, or none.",
+        "文本的 {name} 是 {id}，超出大小为 {size} 的词表：请选用其中的编号，或不设。",
+    ),
     "text.tokenizer_no_json": (
         "{path} is damaged or no tokenizer: it is no JSON ({reason}). Give a tokenizer.json, or a folder that holds one.",
         "{path} 已损坏或不是分词器：内容不是 JSON（{reason}）。请给出 tokenizer.json，或含有它的文件夹。",

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import tokenizers
@@ -23,6 +24,11 @@ __all__ = ["LIBRARY_VERSION", "LibraryStream", "LibraryTokenizer"]
 
 LIBRARY_VERSION = 2
 """The version of what `LibraryTokenizer.to_dict` writes; version 1 knew no such tokenizer."""
+SIZED_VERSION = 3
+"""The same with a size of its own, which version 2 did not know."""
+
+AS_MANY_AS_TOKENS: Any = None
+"""The size of a tokenizer whose model has a row for each of its tokens, and no more: a number as soon as it is made."""
 
 AT_A_TIME = 1 << 21
 """About how many characters the library is given at a time: what it returns is some hundred times larger."""
@@ -43,38 +49,38 @@ class LibraryTokenizer:
         json: the `tokenizer.json`, in one form: compact, as the library itself writes it.
         begin: the id that stands before the first token of a text, if there is one.
         end: the id that stands behind the last.
+        size: the number of ids: how many the model has, if that differs from the highest id of a token and one. Ids that have no
+            token decode to nothing. Added tokens that have no id there are left out of `json`, and what they spell is text.
 
     Raises:
-        UserError: the library cannot read it, it holds no token, or a mark is not one of its special ids.
+        UserError: the library cannot read it, it holds no token, a mark is not one of its special ids, or a token that is not added
+            has no id below `size`.
     """
 
     json: str = field(repr=False)
     begin: int | None = None
     end: int | None = None
+    size: int = field(default=AS_MANY_AS_TOKENS, repr=False)
     _opened: Opened = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        opened = open_library(self.json)
+        opened = open_library(self.json, self.size)
         object.__setattr__(self, "json", opened.json)
+        object.__setattr__(self, "size", len(opened.tokens))
         object.__setattr__(self, "_opened", opened)
         # A mark that a text could make would be no mark.
         for name, mark in (("begin", self.begin), ("end", self.end)):
             if mark is not None and mark not in opened.specials.values():
                 raise UserError(say("text.library_mark", name=name, id=mark))
 
-    def __reduce__(self) -> tuple[type[LibraryTokenizer], tuple[str, int | None, int | None]]:
+    def __reduce__(self) -> tuple[type[LibraryTokenizer], tuple[str, int | None, int | None, int]]:
         # A pickle of the library's object forgets that spellings of special tokens are text: it is made anew.
-        return LibraryTokenizer, (self.json, self.begin, self.end)
+        return LibraryTokenizer, (self.json, self.begin, self.end, self.size)
 
     @property
     def tokenizer(self) -> tokenizers.Tokenizer:
         """The library's own object of `json`."""
         return self._opened.library
-
-    @property
-    def size(self) -> int:
-        """The number of ids, added tokens among them: the highest id and one. Ids that have no token decode to nothing."""
-        return len(self._opened.tokens)
 
     @cached_property
     def specials(self) -> Mapping[str, int]:
@@ -138,14 +144,15 @@ class LibraryTokenizer:
         return LibraryStream(self)
 
     def to_dict(self) -> dict[str, object]:
-        """The type, the format version, the marks, and `json` as the object that it describes."""
+        """The type, the format version, the marks, `json` as the object that it describes, and the size if its tokens do not say it."""
+        padded = self._opened.tokens[-1] is None
         return {
             "type": "LibraryTokenizer",
-            "format_version": LIBRARY_VERSION,
+            "format_version": SIZED_VERSION if padded else LIBRARY_VERSION,
             "begin": self.begin,
             "end": self.end,
             "library": json.loads(self.json),
-        }
+        } | ({"size": self.size} if padded else {})
 
     def _clean(self, text: str) -> str:
         text = without_surrogates(text)

@@ -54,27 +54,27 @@ class _Sealed(NamedTuple):
     """The token that stands for what the tokenizer leaves out, if its model must have one."""
 
 
-def open_library(text: str) -> Opened:
+def open_library(text: str, size: int | None = None) -> Opened:
     """Reads a `tokenizer.json`.
 
+    Args:
+        text: what stands in it.
+        size: how many ids the model has; None if it has those of the tokens. Added tokens without one are left out.
+
     Raises:
-        UserError: the library cannot read it, it holds no token, two share an id, or an id is no vocabulary's.
+        UserError: the library cannot read it, it holds no token, two share an id, an id is no vocabulary's, or a token that is not
+            added has no id below `size`.
     """
     library = _opened(text)
-    settings = json.loads(library.to_str())
-    # Of tokens that share an id the library writes one, and what it wrote would be another tokenizer.
-    if library.get_vocab_size(with_added_tokens=False) != len(settings["model"]["vocab"]):
-        raise UserError(say("text.library_shared_id"))
-    if settings["model"].get("dropout"):
-        settings["model"]["dropout"] = None
-        library = _opened(_canonical(settings))
+    # First of all: the library writes a file by counting up to its highest id.
+    ids = max(_count(library), size or 0)
+    if ids > MOST_IDS:
+        raise UserError(say("text.library_id", id=ids - 1, most=MOST_IDS))
+    library, settings = _fitting(library, size)
     vocabulary = library.get_vocab(with_added_tokens=True)
     if not vocabulary:
         raise UserError(say("text.library_empty"))
-    highest = max(vocabulary.values())
-    if highest >= MOST_IDS:
-        raise UserError(say("text.library_id", id=highest, most=MOST_IDS))
-    tokens: list[str | None] = [None] * (highest + 1)
+    tokens: list[str | None] = [None] * (_count(library) if size is None else size)
     for token, id in vocabulary.items():
         tokens[id] = token
     unknown = _unknown_id(settings)
@@ -85,8 +85,8 @@ def open_library(text: str) -> Opened:
     sealed = _sealed(settings, set(specials.values()))
     encoder = library if sealed.settings is settings else _opened(_canonical(sealed.settings))
     plain = [each["content"] for each in added if each["content"] not in specials]
-    ids = None if sealed.spare is None else _translation(library, encoder, plain, sealed.spare)
-    return Opened(_canonical(settings), tokens, specials, library, encoder, sealed.hides, ids, settings["decoder"])
+    ours = None if sealed.spare is None else _translation(library, encoder, plain, sealed.spare)
+    return Opened(_canonical(settings), tokens, specials, library, encoder, sealed.hides, ours, settings["decoder"])
 
 
 class _Refusals:
@@ -98,7 +98,8 @@ class _Refusals:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is Exception:
+        # Half of a surrogate pair, which JSON can spell, is no character: the library is never asked.
+        if kind is Exception or kind is UnicodeEncodeError:
             raise UserError(say("text.library_refuses", reason=" ".join(str(error).split())[:200])) from None
 
 
@@ -120,6 +121,51 @@ def _opened(text: str) -> tokenizers.Tokenizer:
 def _canonical(settings: object) -> str:
     """JSON in one form, as it is kept: compact, characters as they are."""
     return json.dumps(settings, ensure_ascii=False, separators=(",", ":"))
+
+
+def _fitting(library: tokenizers.Tokenizer, size: int | None) -> tuple[tokenizers.Tokenizer, dict[str, Any]]:
+    """The tokenizer without dropout and without added tokens that have no id below `size`, and its settings.
+
+    Raises:
+        UserError: two tokens share an id, or one that is not added has none below `size`.
+    """
+    settings = json.loads(library.to_str())
+    # Of tokens that share an id the library writes one, and what it wrote would be another tokenizer.
+    if library.get_vocab_size(with_added_tokens=False) != len(settings["model"]["vocab"]):
+        raise UserError(say("text.library_shared_id"))
+    if settings["model"].get("dropout"):
+        settings["model"]["dropout"] = None
+        library = _opened(_canonical(settings))
+    count = _count(library)
+    if size is not None and count > size:
+        settings = _without_added(settings, size)
+        library = _opened(_canonical(settings))
+        if _count(library) > size:
+            raise UserError(say("text.library_rows", tokens=count, rows=size))
+    return library, settings
+
+
+def _count(library: tokenizers.Tokenizer) -> int:
+    """The highest id and one."""
+    return 1 + max(library.get_vocab(with_added_tokens=True).values(), default=-1)
+
+
+def _without_added(settings: dict[str, Any], size: int) -> dict[str, Any]:
+    """The settings without the added tokens whose id is `size` or higher, wherever they stand."""
+    gone = {each["content"] for each in settings["added_tokens"] if each["id"] >= size}
+    model = dict(settings["model"])
+    if model["type"] == "Unigram":
+        # An id is a place there: nothing can be taken out but what stands at the end.
+        kept = len(model["vocab"])
+        while kept > size and model["vocab"][kept - 1][0] in gone:
+            kept -= 1
+        model["vocab"] = model["vocab"][:kept]
+    else:
+        model["vocab"] = {name: id for name, id in model["vocab"].items() if name not in gone}
+    if model["type"] == "BPE":
+        model["merges"] = _merges_without(model, gone)
+    added = [each for each in settings["added_tokens"] if each["content"] not in gone]
+    return {**settings, "model": model, "added_tokens": added}
 
 
 def _unknown_id(settings: dict[str, Any]) -> int | None:
@@ -166,9 +212,13 @@ def _renamed(model: dict[str, Any], taken: dict[str, str]) -> dict[str, Any]:
     vocab = {taken.get(name, name): id for name, id in model["vocab"].items()}
     if model["type"] != "BPE":
         return {"vocab": vocab}
+    return {"vocab": vocab, "merges": _merges_without(model, taken.keys())}
+
+
+def _merges_without(model: dict[str, Any], gone: Collection[str]) -> list[list[str]]:
+    """The merges of a BPE that neither need nor make one of these tokens."""
     prefix = len(model.get("continuing_subword_prefix") or "")
-    merges = [[a, b] for a, b in model["merges"] if not {a, b, a + b[prefix:]} & taken.keys()]
-    return {"vocab": vocab, "merges": merges}
+    return [[a, b] for a, b in model["merges"] if not (a in gone or b in gone or a + b[prefix:] in gone)]
 
 
 def _with_spare(model: dict[str, Any], spare: str) -> tuple[dict[str, Any], str | None]:

@@ -11,8 +11,9 @@ from typing import TypeVar
 
 from clearhead.messages import UserError, say
 from clearhead.text.files import read_raw
-from clearhead.text.library import LibraryTokenizer
+from clearhead.text.library import AS_MANY_AS_TOKENS, LibraryTokenizer
 from clearhead.text.marked import MarkedTokenizer
+from clearhead.text.numbers import NumberTokenizer
 from clearhead.text.tokenizer import Tokenizer
 from clearhead.text.tokenizers import ByteTokenizer, CharacterTokenizer
 
@@ -23,7 +24,7 @@ TOKENIZER_FILE = "tokenizer.json"
 
 Value = TypeVar("Value")
 
-KNOWN_VERSION = 2
+KNOWN_VERSION = 3
 """The latest version that can be read."""
 
 
@@ -77,8 +78,15 @@ def _restored(saved: object, name: str, within: str) -> Tokenizer:
             return ByteTokenizer()
         case "LibraryTokenizer":
             library = _field(saved, "library", dict, within)
-            marks = (_mark(saved, name, within) for name in ("begin", "end"))
-            return LibraryTokenizer(json.dumps(library), *marks)
+            begin, end = (_number(saved, name, within) for name in ("begin", "end"))
+            size = _number(saved, "size", within)
+            return LibraryTokenizer(json.dumps(library), begin, end, AS_MANY_AS_TOKENS if size is None else size)
+        case "NumberTokenizer":
+            begin, end = (_number(saved, name, within) for name in ("begin", "end"))
+            size = _number(saved, "size", within)
+            if size is None:
+                raise _malformed(f"{within}size", size)
+            return NumberTokenizer(size, begin, end)
         case "MarkedTokenizer" if not within:
             inner = _restored(saved.get("inner"), "inner", "inner.")
             return MarkedTokenizer(inner, _field({"masked": False, **saved}, "masked", bool, within))
@@ -100,12 +108,12 @@ def _field(saved: Mapping[str, object], name: str, kind: type[Value], within: st
     return value
 
 
-def _mark(saved: Mapping[str, object], name: str, within: str) -> int | None:
-    mark = saved.get(name)
+def _number(saved: Mapping[str, object], name: str, within: str) -> int | None:
+    number = saved.get(name)
     # JSON has no other numbers than these; True is one of Python's.
-    if mark is None or (isinstance(mark, int) and not isinstance(mark, bool)):
-        return mark
-    raise _malformed(f"{within}{name}", mark)
+    if number is None or (isinstance(number, int) and not isinstance(number, bool)):
+        return number
+    raise _malformed(f"{within}{name}", number)
 
 
 def _malformed(field: str, found: object) -> UserError:
