@@ -101,8 +101,8 @@ def new_folder(path: Path) -> Iterator[Path]:
         partial.mkdir()
         try:
             yield partial
-            for file in partial.iterdir():
-                _flush_to_disk(file)
+            for inside in partial.rglob("*"):
+                (_flush_names if inside.is_dir() else _flush_to_disk)(inside)
             _flush_names(partial)
             if path.exists():
                 discard(path)
