@@ -47,6 +47,13 @@ def as_saved(config: Any) -> dict[str, Any]:
     return data
 
 
+def saved_tensors(theirs: Any) -> dict[str, Tensor]:
+    """The tensors of a model of transformers under the names that they have in its files."""
+    newer = "lm_head." if theirs.config.model_type == "gpt_neox" else None
+    there: dict[str, Tensor] = theirs.state_dict()
+    return {name.replace(newer, "embed_out.") if newer else name: tensor for name, tensor in there.items()}
+
+
 def random_weights(model: Any, std: float = 0.3) -> Any:
     """Every weight random: matrices by `std`, gains about 1, biases not 0. What computes nothing is left."""
     with torch.no_grad():
@@ -78,7 +85,7 @@ def opened(
     found = read(data)
     config = found if change is None else change(found)
     rows = [row if move is None else move(row) for row in family.rows(config)]
-    tensors = HeldTensors(SOURCE, theirs.state_dict())
+    tensors = HeldTensors(SOURCE, saved_tensors(theirs))
     return Opened(config, LETTERS, tensors, tuple(rows), SOURCE, f"Hugging Face {family.name}", family.unused)
 
 
@@ -128,7 +135,7 @@ def check_parity(
 
 def same_names_and_shapes(rows: Sequence[Row], ours: nn.Module, theirs: Any, unused: Sequence[str] = ()) -> None:
     """Assert that the rows name just the tensors of theirs, and that splitting ours gives their shapes."""
-    there = {name: tuple(tensor.shape) for name, tensor in theirs.state_dict().items() if name not in unused}
+    there = {name: tuple(tensor.shape) for name, tensor in saved_tensors(theirs).items() if name not in unused}
     state = ours.state_dict()
     here = {name: tuple(part.shape) for row in rows for name, part in row.split(state[row.ours]).items()}
     assert here == there

@@ -90,6 +90,11 @@ def whole(fields: Fields, name: str, default: Any = MISSING, most: int = MOST) -
     return value
 
 
+def whole_or_none(fields: Fields, name: str, default: int | None) -> int | None:
+    """The same, where a field that is missing or null may mean that there is none."""
+    return whole(fields, name) if name in fields else default
+
+
 def layers_of(fields: Fields, name: str) -> int:
     """How many blocks: something is made for each of them before any file is asked whether it has them."""
     return whole(fields, name, most=MOST_LAYERS)

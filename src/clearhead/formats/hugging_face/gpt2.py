@@ -16,6 +16,7 @@ from clearhead.formats.hugging_face.common import (
     simplest,
     spelling,
     whole,
+    whole_or_none,
 )
 from clearhead.formats.hugging_face.family import Family
 from clearhead.formats.rows import TRANSPOSED, Row, row
@@ -43,7 +44,7 @@ def read(fields: Fields) -> DecoderConfig:
             layers=layers_of(fields, "n_layer"),
             heads=whole(fields, "n_head"),
             width=whole(fields, "n_embd"),
-            feedforward_width=whole(fields, "n_inner", None) if "n_inner" in fields else None,
+            feedforward_width=whole_or_none(fields, "n_inner", None),
             context=whole(fields, "n_positions"),
             dropout=dropout_of(fields, DROPOUTS),
             activation=fields.choose("activation_function", PLAIN, "gelu_new"),
