@@ -27,16 +27,17 @@ V = LETTERS.size
 """How many tokens the small models have, and their tokenizer: 24."""
 
 
-def family_of(name: str) -> Family:
-    """The family that config.json calls so."""
-    return {family.name: family for family in FAMILIES}[name]
+def family_of(name: str, classes: Sequence[str] = ()) -> Family:
+    """The family that config.json calls so, and of several the one that has a class of these; else the first."""
+    own = [family for family in FAMILIES if family.name == name]
+    return next((family for family in own if {*family.architectures} & {*classes}), own[0])
 
 
 def read(data: dict[str, Any], family: str | None = None) -> Any:
     """The configuration of a config.json, every field of it understood."""
     name = family or data["model_type"]
     fields = Fields(data, SOURCE, name)
-    found = family_of(name).read(fields)
+    found = family_of(name, data.get("architectures") or ()).read(fields)
     fields.done()
     return found
 
@@ -80,8 +81,8 @@ def opened(
         change: a fault: the configuration, in place of the one that was read.
         move: a fault: a row, in place of the one that the family has.
     """
-    data = as_saved(theirs.config)
-    family = family_of(data["model_type"])
+    data = as_saved(theirs.config) | {"architectures": [type(theirs).__name__]}
+    family = family_of(data["model_type"], data["architectures"])
     found = read(data)
     config = found if change is None else change(found)
     rows = [row if move is None else move(row) for row in family.rows(config)]
