@@ -41,19 +41,20 @@ def _formats() -> dict[int, BlockFormat]:
 def readable(kind: BlockFormat) -> bool:
     """Whether the package can turn blocks of this format into numbers."""
     try:
-        dequantised(np.zeros((1, kind.size), np.uint8), kind)
+        dequantised(np.zeros(kind.size, np.uint8), kind)
     except NotImplementedError:
         return False
     return True
 
 
 def dequantised(raw: npt.NDArray[np.uint8], kind: BlockFormat) -> npt.NDArray[np.float32]:
-    """Numbers from blocks: (n, bytes of a row) -> (n, numbers of a row)."""
+    """The numbers of some blocks, one after the other."""
     package = _package()
     # What is not finite is found where it is used, and told there.
     with np.errstate(all="ignore"):
-        found: npt.NDArray[np.float32] = package.dequantize(raw, package.GGMLQuantizationType[kind.name])
-        return found
+        found = package.dequantize(raw[None], package.GGMLQuantizationType[kind.name])
+    numbers: npt.NDArray[np.float32] = found[0]
+    return numbers
 
 
 def _package() -> ModuleType:
