@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import io
+import keyword
 import os
 import re
 import sys
@@ -16,8 +17,11 @@ from collections.abc import Sequence
 from clearhead import __version__
 from clearhead.messages import UserError, say
 
-VERBS = ("train", "generate", "chat", "trace", "plot", "check", "eval", "tokenizer", "info", "verify-resume", "doctor")
-"""Each is a module of this folder (with _ for -) with `run(arguments) -> exit status`."""
+VERBS = (
+    *("train", "generate", "chat", "trace", "plot", "check", "eval", "tokenizer", "info"),
+    *("import", "export", "verify-resume", "doctor"),
+)
+"""Each is a module of this folder (with _ for -; `import_model`, as no module is called `import`) with `run(arguments) -> exit status`."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -56,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str]) -> int:
     verb = arguments[0] if arguments else "--help"
     if verb in ("-h", "--help", "help"):
-        print(say("cli.help", verbs="\n".join(f"  {name:<15}{say(f'cli.{_module(name)}.about')}" for name in VERBS)))
+        print(say("cli.help", verbs="\n".join(f"  {name:<15}{say(f'cli.{_named(name)}.about')}" for name in VERBS)))
         return 0
     if verb in ("-V", "--version"):
         print(f"clearhead {__version__}")
@@ -70,9 +74,14 @@ def _run(arguments: Sequence[str]) -> int:
         return int(leaving.code or 0)
 
 
-def _module(verb: str) -> str:
-    """The name of a verb's module, and of its messages."""
+def _named(verb: str) -> str:
+    """What a verb's messages are called."""
     return verb.replace("-", "_")
+
+
+def _module(verb: str) -> str:
+    """The name of a verb's module."""
+    return f"{verb}_model" if keyword.iskeyword(verb) else _named(verb)
 
 
 def _no_memory(error: Exception) -> bool:

@@ -236,6 +236,8 @@ def _kind(tokenizer: Tokenizer) -> str:
 
 def _recorded(run: Run) -> tuple[TrainingSettings, dict[str, Any]]:
     """The settings and the text that a run was started with; the text's hash is there."""
+    if "imported" in run.details:
+        raise UserError(say("import.no_training", out=run.path))
     try:
         settings, source = TrainingSettings(**run.details["training"]), dict(run.details["data"])
         return settings, source | {"sha256": source["sha256"]}

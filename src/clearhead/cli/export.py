@@ -1,0 +1,55 @@
+"""`clearhead export`: a model as others load it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from jsonargparse import ArgumentParser
+
+from clearhead.cli.bar import bar_of
+from clearhead.cli.options import parse, parser, tell
+from clearhead.messages import UserError, say
+
+FORMATS = ("hf",)
+DELAY = 2.0
+"""Seconds of writing before a bar is shown."""
+
+
+def options() -> ArgumentParser:
+    """The flags of `clearhead export`."""
+    made = parser("export")
+    made.add_argument("model", type=str, help="run directory, one of its checkpoint folders, or another MODEL")
+    made.add_argument("folder", type=str, help="where the files are written; a folder that is new or empty")
+    made.add_argument("--format", type=str, default="hf", help="hf: config.json, safetensors and tokenizer.json")
+    made.add_argument("--dtype", type=str, default="float32", help="of the weights: float32, bfloat16 or float16")
+    made.add_argument("--json", action="store_true", help="print one JSON object")
+    return made
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Write the files and say what they are."""
+    asked = parse(options(), arguments)
+    if asked.format not in FORMATS:
+        raise UserError(say("cli.export.format", format=asked.format, known=", ".join(FORMATS)))
+    from clearhead.formats.hugging_face.export import export, must_be_new, size_of  # noqa: PLC0415 - torch comes later
+    from clearhead.formats.load import load  # noqa: PLC0415
+
+    folder = Path(asked.folder)
+    must_be_new(folder)
+    loaded = load(asked.model, dtype=asked.dtype, device="cpu")
+    with bar_of(say("cli.export.bar"), size_of(loaded), size=True, delay=DELAY, leave=False) as bar:
+        family = export(loaded, folder, written=bar.move)
+    files = sorted(file.name for file in folder.iterdir())
+    size = sum((folder / name).stat().st_size for name in files)
+    if asked.json:
+        facts = {"model": asked.model, "folder": asked.folder, "format": asked.format, "family": family}
+        print(json.dumps({**facts, "bytes": size, "files": files}, ensure_ascii=False))
+        return 0
+    print(say("cli.export.written", folder=asked.folder, family=family, size=f"{size / 2**20:,.1f} MiB"))
+    (architecture,) = json.loads((folder / "config.json").read_text(encoding="utf-8"))["architectures"]
+    print(say("cli.export.load", architecture=architecture, folder=asked.folder))
+    if "tokenizer.json" not in files:
+        tell(say("cli.export.no_tokenizer"))
+    return 0
