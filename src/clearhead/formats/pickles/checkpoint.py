@@ -43,6 +43,9 @@ _COMPILED = ("_orig_mod", "module")
 _UP = 4
 """How many folders above the checkpoint's are asked for nanoGPT's `data`."""
 
+_ROUNDED = 128
+"""Vocabularies are rounded up to a multiple of at most so many."""
+
 _END = "<|endoftext|>"
 """What nanoGPT puts behind every document, where its tokens are GPT-2's."""
 
@@ -165,14 +168,18 @@ def _tokenizer(path: Path, settings: Mapping[str, Mapping[Any, Any]], vocab: int
     place = next((each for each in beside if each.is_file()), None)
     if place is None:
         return NumberTokenizer(vocab)
-    tokenizer = read_meta(place) if place.name == META else read_tokenizer(place)
-    if isinstance(tokenizer, LibraryTokenizer):
-        end = tokenizer.end if tokenizer.end is not None else tokenizer.specials.get(_END)
-        # nanoGPT rounds GPT-2's 50,257 up to 50,304.
-        tokenizer = replace(tokenizer, end=end, size=max(vocab, tokenizer.size))
+    tokenizer = read_meta(place) if place.name == META else _padded(read_tokenizer(place), vocab)
     if tokenizer.size != vocab:
         raise UserError(say("formats.vocab", path=place, tokenizer=tokenizer.size, model=vocab))
     return tokenizer
+
+
+def _padded(tokenizer: Tokenizer, vocab: int) -> Tokenizer:
+    """GPT-2's tokens in a vocabulary that is rounded up: 50,257 are 50,304 in nanoGPT."""
+    if not isinstance(tokenizer, LibraryTokenizer) or not tokenizer.size <= vocab < tokenizer.size + _ROUNDED:
+        return tokenizer
+    end = tokenizer.specials.get(_END) if tokenizer.end is None else tokenizer.end
+    return replace(tokenizer, end=end, size=vocab)
 
 
 def _of_data(path: Path, settings: Mapping[str, Mapping[Any, Any]]) -> list[Path]:

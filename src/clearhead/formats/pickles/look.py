@@ -72,7 +72,7 @@ class Looked(pickle.Unpickler):
     """What a pickle describes, with nothing in place of all that is not a plain value.
 
     Args:
-        data: the pickle, of which `steps` has been read.
+        data: the pickle, of which the steps have been checked.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -102,34 +102,64 @@ class Looked(pickle.Unpickler):
         return next((name for name in self.names if not _WEIGHTS.fullmatch(name)), None)
 
 
-def steps(stream: IO[bytes]) -> set[str]:
-    """The kinds of the steps of the pickle that `stream` stands at; it stands behind it then.
+def check_steps(stream: IO[bytes]) -> None:
+    """Look at the steps of the pickle that `stream` stands at; it stands behind it then.
 
     Raises:
-        ValueError: if it is cut short, longer than any description, or would take more memory than it has bytes.
+        ValueError: if it is cut short, longer than any description, or would take more memory or time than its length allows.
     """
-    kinds = set()
+    memory = _Memory()
     for count, (step, argument, _) in enumerate(pickletools.genops(stream)):
-        # Python makes room up to the number that a value is to be remembered by.
-        if step.name in ("PUT", "BINPUT", "LONG_BINPUT") and (argument or 0) > count:
-            raise ValueError(f"it remembers {argument} values in {count} steps")
         if count > MOST_STEPS:
             raise ValueError("its description is longer than that of any model")
-        kinds.add(step.name)
-    if any(kind.startswith("EXT") for kind in kinds):
-        raise ValueError("it names things by number")
-    return kinds
+        if step.name.startswith("EXT"):
+            raise ValueError("it names things by number")
+        memory.take(step.name, argument, count)
+
+
+class _Memory:
+    """What a pickle remembers, to use it again.
+
+    Python makes room up to the number that a value is remembered by. And a tuple that holds twice the tuple before it, and so on, is
+    looked up in 2^n steps; what is really saved uses hardly a tuple again.
+    """
+
+    MOST = 16
+
+    def __init__(self) -> None:
+        self.tuples: dict[int, bool] = {}
+        self.again: set[int] = set()
+        self.last = ""
+
+    def take(self, step: str, argument: object, count: int) -> None:
+        """The next step.
+
+        Raises:
+            ValueError: as `check_steps`.
+        """
+        if step in ("PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE"):
+            place = argument if isinstance(argument, int) else len(self.tuples)
+            if place > count:
+                raise ValueError(f"it remembers {place} values in {count} steps")
+            self.tuples[place] = self.last.startswith("TUPLE")
+        elif step == "DUP":
+            self.again.add(-count)
+        elif isinstance(argument, int) and step.endswith("GET") and self.tuples.get(argument):
+            self.again.add(argument)
+        if len(self.again) > self.MOST:
+            raise ValueError("it uses the same things too often")
+        self.last = step
 
 
 def look(data: bytes) -> Looked:
     """What a pickle describes.
 
     Raises:
-        ValueError: as `steps`.
+        ValueError: as `check_steps`.
     """
     if len(data) > MOST_BYTES:
         raise ValueError("its description is longer than that of any model")
-    steps(io.BytesIO(data))
+    check_steps(io.BytesIO(data))
     looked = Looked(data)
     try:
         looked.value = looked.load()

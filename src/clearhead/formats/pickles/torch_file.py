@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.serialization import MAGIC_NUMBER
 
-from clearhead.formats.pickles.look import DAMAGE, MOST_BYTES, Looked, look, steps
+from clearhead.formats.pickles.look import DAMAGE, MOST_BYTES, Looked, check_steps, look
 from clearhead.formats.tensors import HeldTensors, Tensors
 from clearhead.messages import UserError, say
 
@@ -165,7 +165,7 @@ def _look_into_stream(path: Path) -> Looked:
 
 def _next(file: IO[bytes]) -> Looked:
     start = file.tell()
-    steps(file)
+    check_steps(file)
     end = file.tell()
     file.seek(start)
     return look(file.read(end - start))
