@@ -208,7 +208,7 @@ def test_a_part_is_turned(tmp_path: Path, turned: int) -> None:
 
 
 def test_every_part_can_be_said() -> None:
-    for width in range(2, 300, 2):
+    for width in range(2, 130, 2):
         for turned in range(2, width + 1, 2):
             assert Rotary(fraction=_fraction(turned, width)).turned(width) == turned
 

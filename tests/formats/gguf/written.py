@@ -32,7 +32,17 @@ MAKERS: dict[str, Callable[[dict[str, Any]], nn.Module]] = {
     "qwen2": lambda more: Qwen2ForCausalLM(Qwen2Config(**shape(96, 6, 2, 160), **more)),
     "qwen3": lambda more: Qwen3ForCausalLM(Qwen3Config(**shape(64, 3, 1, 160, head_dim=32), **more)),
     "gpt2": lambda more: GPT2LMHeadModel(
-        GPT2Config(vocab_size=V, n_layer=L, n_embd=96, n_head=3, n_inner=160, n_positions=CONTEXT, **more)
+        GPT2Config(
+            vocab_size=V,
+            n_layer=L,
+            n_embd=96,
+            n_head=3,
+            n_inner=160,
+            n_positions=CONTEXT,
+            bos_token_id=1,
+            eos_token_id=2,
+            **more,
+        )
     ),
 }
 NAMES = {

@@ -127,10 +127,11 @@ def _read(path: Path, window: Window) -> GgufHeader:
     window.claim(count, _LEAST_FIELD, "metadata_kv_count")
     fields: dict[str, Any] = {}
     for index in range(count):
-        key = window.text(f"metadata[{index}]")
+        what = f"metadata[{index}]"
+        key = window.text(what)
         if key in fields:
             raise UserError(say("gguf.twice", path=path, name=key))
-        fields[key] = _value(window, window.count(key, "I"), key, 0)
+        fields[key] = _value(window, window.count(what, "I"), key, 0)
     window.claim(tensors, _LEAST_TENSOR, "tensor_count")
     claimed = [_claimed(window, f"tensors[{index}]") for index in range(tensors)]
     alignment = fields.get("general.alignment", 32)

@@ -108,7 +108,7 @@ class Window:
         end = self.at + count
         if end > len(self._held):
             # Twice as much each time, so that few tensors are read along with a small header.
-            more = max(end, 2 * len(self._held), _FIRST) - len(self._held)
-            self._held += self._file.read(more)
+            wanted = min(max(end, 2 * len(self._held), _FIRST), self.size)
+            self._held += self._file.read(wanted - len(self._held))
         if end > len(self._held):
             raise UserError(say("gguf.cut", path=self.path, what=what, wanted=count, left=len(self._held) - self.at))
