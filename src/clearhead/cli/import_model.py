@@ -37,8 +37,8 @@ def options() -> ArgumentParser:
 def run(arguments: Sequence[str]) -> int:
     """Read the model, say what became of each tensor, and write the run."""
     asked = parse(options(), arguments)
-    from clearhead.formats.hugging_face.export import must_be_new, size_of  # noqa: PLC0415 - torch comes later
-    from clearhead.formats.imported import import_model  # noqa: PLC0415
+    from clearhead.formats.hugging_face.export import must_be_new  # noqa: PLC0415 - torch comes later
+    from clearhead.formats.imported import import_model, size_of  # noqa: PLC0415
     from clearhead.formats.load import load  # noqa: PLC0415
 
     out = Path(asked.out)

@@ -13,7 +13,12 @@ from clearhead.formats.run import Run, create_run, read_run
 from clearhead.formats.safetensors_written import Entry, write_safetensors
 from clearhead.formats.weights import digest, own_tensors
 
-__all__ = ["import_model"]
+__all__ = ["import_model", "size_of"]
+
+
+def size_of(loaded: Loaded) -> int:
+    """How many bytes of weights an import writes."""
+    return sum(tensor.nbytes for tensor in own_tensors(loaded.model).values())
 
 
 def import_model(loaded: Loaded, destination: Path, *, written: Callable[[int], object] | None = None) -> Run:

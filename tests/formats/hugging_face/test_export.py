@@ -18,7 +18,7 @@ from torch import Tensor
 
 from clearhead.formats.assemble import assemble
 from clearhead.formats.hugging_face import export as module
-from clearhead.formats.hugging_face.export import export, family_for, lost_in
+from clearhead.formats.hugging_face.export import export, family_for, lost_in, size_of
 from clearhead.formats.hugging_face.families import FAMILIES
 from clearhead.formats.hugging_face.folder import open_folder
 from clearhead.formats.load import Loaded
@@ -256,7 +256,7 @@ def test_several_files_with_an_index(tmp_path: Path) -> None:
     assert all((tmp_path / "there" / name).stat().st_size < 12_000 for name in files)
     index = json.loads((tmp_path / "there" / "model.safetensors.index.json").read_text(encoding="utf-8"))
     assert sorted({*index["weight_map"].values()}) == files
-    assert index["metadata"]["total_size"] == sum(moved) == module.size_of(model)
+    assert index["metadata"]["total_size"] == sum(moved) == size_of(model)
     assert difference(model, theirs(model, tmp_path / "there")) <= 1e-5
     assert changed(model, returned(tmp_path / "there")) == []
 

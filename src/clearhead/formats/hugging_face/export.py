@@ -74,9 +74,7 @@ def export(
     """
     must_be_new(folder)
     family = family_for(loaded.config, families)
-    config = family.completed(loaded.config)
-    tensors = _Written(loaded, family.rows(config), config)
-    described = _description(loaded, family, config)
+    tensors, described = _written(loaded, family), _description(loaded, family)
     words = word_files(loaded)
     with clear_failure(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -85,7 +83,7 @@ def export(
         write_safetensors(partial, tensors.entries, tensors.read(), limit=limit, written=written)
         asked = {name: described[name] for name in GENERATED if described.get(name) is not None}
         files = {"config.json": _json(described), **words}
-        if asked and not isinstance(config, EncoderConfig):
+        if asked and not isinstance(loaded.config, EncoderConfig):
             files["generation_config.json"] = _json(asked)
         for name, text in files.items():
             (partial / name).write_bytes(text.encode("utf-8"))
@@ -93,8 +91,12 @@ def export(
 
 
 def size_of(loaded: Loaded) -> int:
-    """About how many bytes of weights an export writes: those of the model; zeros may be added."""
-    return sum(tensor.nbytes for tensor in own_tensors(loaded.model).values())
+    """How many bytes of weights an export writes.
+
+    Raises:
+        UserError: if no family has all of the model's parts.
+    """
+    return sum(entry.size for entry in _written(loaded, family_for(loaded.config)).entries)
 
 
 def must_be_new(folder: Path) -> None:
@@ -161,7 +163,10 @@ def _kind(family: Family) -> type[Config]:
 def _differing(first: Config, second: Config) -> list[str]:
     """The fields in which two models of a kind differ."""
     one, other = _written_out(first), _written_out(second)
-    return [field.name for field in fields(one) if not _same(getattr(one, field.name), getattr(other, field.name))]
+    # Without a table of positions, the longest text is a promise and no part of the computation.
+    tables = isinstance(first.positions, Learned) and isinstance(second.positions, Learned)
+    told = [field.name for field in fields(one) if tables or field.name not in ("context", "source_context")]
+    return [name for name in told if not _same(getattr(one, name), getattr(other, name))]
 
 
 def _same(wanted: object, found: object) -> bool:
@@ -182,16 +187,12 @@ def _written_out(config: Config) -> Config:
         "dropout": 0.0,
         "kernel": Auto(),
     }
-    limits = {"context": config.context}
     if isinstance(config, EncoderDecoderConfig):
-        told["encoder_layers"] = config.encoder.layers
-        limits["source_context"] = config.encoder.context
+        told |= {"encoder_layers": config.encoder.layers, "source_context": config.encoder.context}
     if isinstance(config, DecoderConfig):
         own = [None if sight.positions == config.positions else sight.positions for sight in config.sights]
         looks = zip(config.sights, own, strict=True)
         told |= {"window": None, "cycle": tuple(Sight(sight.window, positions) for sight, positions in looks)}
-    # Where there is no table of positions, the longest text is a promise and no part of the computation.
-    told |= limits if isinstance(config.positions, Learned) else dict.fromkeys(limits, 1)
     return replace(config, **told)
 
 
@@ -235,8 +236,14 @@ class _Written:
         return torch.zeros(self._empty[name].shape, dtype=self._type)
 
 
-def _description(loaded: Loaded, family: Family, config: Config) -> dict[str, Any]:
+def _written(loaded: Loaded, family: Family) -> _Written:
+    config = family.completed(loaded.config)
+    return _Written(loaded, family.rows(config), config)
+
+
+def _description(loaded: Loaded, family: Family) -> dict[str, Any]:
     """What stands in config.json."""
+    config = family.completed(loaded.config)
     dtype = str(next(iter(own_tensors(loaded.model).values())).dtype).removeprefix("torch.")
     tokenizer, specials = loaded.tokenizer, loaded.tokenizer.specials
     padding = specials.get(roles_of(tokenizer).get("pad_token", ""))
