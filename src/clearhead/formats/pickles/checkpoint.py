@@ -139,7 +139,7 @@ def _must_be_numbers(path: Path, held: Mapping[str, object], layout: Layout) -> 
             continue
         if not isinstance(value, Tensor):
             raise UserError(say("exchange.pickle_no_tensor", path=path, name=name, found=type(value).__name__))
-        plain = value.layout == torch.strided and value.device.type == "cpu" and value.ndim > 0
+        plain = value.layout == torch.strided and value.device.type == "cpu" and value.ndim and value.numel()
         if not plain or not value.is_floating_point():
             found = f"{value.dtype} {tuple(value.shape)}".removeprefix("torch.")
             raise UserError(say("exchange.pickle_no_tensor", path=path, name=name, found=found))

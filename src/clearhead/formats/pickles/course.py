@@ -65,7 +65,7 @@ def _rows(found: Found, config: DecoderConfig) -> list[Row]:
         row("embedding.weight", "token_embedding_table.weight"),
         row("positions.table", "position_embedding_table.weight"),
         *rows,
-        *rows_of_layers(layers, found.shapes),
+        *rows_of_layers(layers, config),
     ]
 
 

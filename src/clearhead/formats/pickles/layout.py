@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -11,6 +11,7 @@ from typing import NamedTuple
 from clearhead.formats.fields import Fields, Kind
 from clearhead.formats.rows import Row, row
 from clearhead.messages import UserError, say
+from clearhead.models.choices import LayerNorm
 from clearhead.models.config import DecoderConfig
 
 
@@ -101,11 +102,22 @@ class Layout(NamedTuple):
     rows: Callable[[Found, DecoderConfig], list[Row]]
 
 
-def rows_of_layers(names: Mapping[str, str], there: Collection[str]) -> list[Row]:
-    """A row for the weight, and one for the bias if it is there, of each layer of ours by its name in the file."""
+def rows_of_layers(names: Mapping[str, str], config: DecoderConfig) -> list[Row]:
+    """A row for the weight, and one for the bias if the configuration has it, of each layer of ours by its name in the file."""
     return [
         row(f"{ours}.{kind}", f"{theirs}.{kind}")
         for ours, theirs in names.items()
         for kind in ("weight", "bias")
-        if kind == "weight" or f"{theirs}.bias" in there
+        if kind == "weight" or _is_biased(ours, config)
     ]
+
+
+def _is_biased(ours: str, config: DecoderConfig) -> bool:
+    match ours.rpartition(".")[2]:
+        case "norm" | "attention_norm" | "feedforward_norm":
+            return isinstance(config.norm, LayerNorm) and config.norm.bias
+        case "qkv":
+            return config.qkv_bias
+        case "head":
+            return config.head_bias
+    return config.bias

@@ -33,7 +33,7 @@ def _config(found: Found) -> DecoderConfig:
     )
 
 
-def _rows(found: Found, config: DecoderConfig) -> list[Row]:
+def _rows(_: Found, config: DecoderConfig) -> list[Row]:
     layers = {"norm": "transformer.ln_f"}
     for index in range(config.layers):
         ours, theirs = f"blocks.{index}", f"transformer.h.{index}"
@@ -49,7 +49,7 @@ def _rows(found: Found, config: DecoderConfig) -> list[Row]:
         row("embedding.weight", "transformer.wte.weight"),
         row("positions.table", "transformer.wpe.weight"),
         row("head.weight", "lm_head.weight"),
-        *rows_of_layers(layers, found.shapes),
+        *rows_of_layers(layers, config),
     ]
 
 
