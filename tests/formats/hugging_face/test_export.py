@@ -307,13 +307,32 @@ def test_a_full_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert [*tmp_path.iterdir()] == []
 
 
-def test_what_is_written_is_what_the_tokenizer_reads(tmp_path: Path) -> None:
-    model = loaded(KINDS["T5"])
+TEMPLATE = "{% for message in messages %}{{ message.content }}{% endfor %}"
+WORDS = {
+    "T5": loaded(KINDS["T5"]),
+    "BERT": loaded(KINDS["BERT"]),
+    "BERT with marks": replace(loaded(KINDS["BERT"]), opening=(MASKED.begin,), closing=(MASKED.end,)),
+    "NeoX with marks": replace(
+        loaded(KINDS["NeoX"]._replace(config=replace(KINDS["NeoX"].config, vocab=MARKED.size), tokenizer=MARKED)),
+        opening=(MARKED.begin,),
+        chat_template=TEMPLATE,
+    ),
+    "Llama": loaded(KINDS["Llama"]),
+}
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_what_came_with_the_model_comes_back(name: str, tmp_path: Path) -> None:
+    model, text = WORDS[name], "the cat 小猫 sat."
     export(model, tmp_path / "there")
+    back = open_folder(tmp_path / "there")
     read = transformers.AutoTokenizer.from_pretrained(tmp_path / "there")
-    text = "the cat 小猫 sat."
-    assert read(text, add_special_tokens=False).input_ids == MARKED.encode(text)
-    assert open_folder(tmp_path / "there").tokenizer.encode(text) == MARKED.encode(text)
+    assert read(text).input_ids == model.read(text)
+    assert back.tokenizer.encode(text) == model.tokenizer.encode(text)
+    marks = [(each.begin, each.end) for each in (back.tokenizer, model.tokenizer)]
+    around = [(each.opening, each.closing, each.chat_template) for each in (back, model)]
+    assert (marks[0], around[0]) == (marks[1], around[1])
+    assert read.chat_template == model.chat_template
 
 
 def test_a_run_of_bytes(tmp_path: Path) -> None:

@@ -246,7 +246,7 @@ def _description(loaded: Loaded, family: Family) -> dict[str, Any]:
     config = family.completed(loaded.config)
     dtype = str(next(iter(own_tensors(loaded.model).values())).dtype).removeprefix("torch.")
     tokenizer, specials = loaded.tokenizer, loaded.tokenizer.specials
-    padding = specials.get(roles_of(tokenizer).get("pad_token", ""))
+    padding = specials.get(roles_of(loaded).get("pad_token", ""))
     ids: dict[str, Any] = {"bos_token_id": tokenizer.begin, "eos_token_id": tokenizer.end, "pad_token_id": padding}
     if isinstance(config, EncoderDecoderConfig):
         # Targets begin with the mark; what is behind their end is filled up with something.

@@ -48,7 +48,7 @@ def word_files(loaded: Loaded) -> dict[str, str]:
         "tokenizer_class": "PreTrainedTokenizerFast",
         "clean_up_tokenization_spaces": False,
         "model_max_length": loaded.config.context,
-        **roles_of(loaded.tokenizer),
+        **roles_of(loaded),
     }
     if isinstance(loaded.config, EncoderConfig) and loaded.config.segments:
         config["model_input_names"] = ["input_ids", "token_type_ids", "attention_mask"]
@@ -73,12 +73,17 @@ def library_json(tokenizer: Tokenizer) -> dict[str, Any] | None:
     return None
 
 
-def roles_of(tokenizer: Tokenizer) -> dict[str, str]:
-    """What `transformers` calls the special tokens of a tokenizer: `bos_token`, `eos_token`, ... and their spellings."""
-    spelt = {id: spelling for spelling, id in tokenizer.specials.items()}
-    ends = {"bos_token": tokenizer.begin, "eos_token": tokenizer.end}
-    usual = {ROLES[spelling]: spelling for spelling in tokenizer.specials if spelling in ROLES}
-    return usual | {role: spelt[id] for role, id in ends.items() if id is not None}
+def roles_of(loaded: Loaded) -> dict[str, str]:
+    """What `transformers` calls the special tokens of a model: `bos_token`, `eos_token`, ... and their spellings."""
+    specials, begin, end = loaded.tokenizer.specials, loaded.tokenizer.begin, loaded.tokenizer.end
+    spelt = {id: spelling for spelling, id in specials.items()}
+    first, last = ("cls_token", "sep_token") if _is_encoder(loaded) else ("bos_token", "eos_token")
+    usual = {ROLES[spelling]: spelling for spelling in specials if spelling in ROLES}
+    return usual | {role: spelt[id] for role, id in ((first, begin), (last, end)) if id in spelt}
+
+
+def _is_encoder(loaded: Loaded) -> bool:
+    return isinstance(loaded.config, EncoderConfig)
 
 
 def _characters(characters: str) -> dict[str, Any]:
@@ -132,11 +137,11 @@ def _marked(settings: dict[str, Any], marks: Mapping[str, int]) -> dict[str, Any
 def _surrounded(settings: dict[str, Any], loaded: Loaded) -> dict[str, Any]:
     """The settings that put around a text what the model was trained to find there; as they are if they do so already."""
     library, around = tokenizers.Tokenizer.from_str(_written(settings)), [*loaded.opening, *loaded.closing]
+    # Where nothing says what is around a text, an encoder's is taken to be its marks.
+    silent = settings["post_processor"] is None and _is_encoder(loaded)
     # What is there may know of pairs, too.
-    if library.encode("").ids == around:
+    if library.encode("").ids == around and not silent:
         return settings
-    if not around:
-        return {**settings, "post_processor": None}
     spelt = {id: str(library.id_to_token(id)) for id in around}
     opening, closing = ([spelt[id] for id in ids] for ids in (loaded.opening, loaded.closing))
     single = [*_pieces(opening, 0), _sequence("A", 0), *_pieces(closing, 0)]
