@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from clearhead.messages import UserError, say
 from clearhead.text.ids import Ids, checked_ids
 from clearhead.text.library_decoding import Added, added_bytes, readable
-from clearhead.text.library_json import HIDDEN, Opened, open_library
+from clearhead.text.library_json import HIDDEN, Opened, further_encoder, open_library
 from clearhead.text.tokenizer import UNKNOWN, without_surrogates
 
 __all__ = ["LIBRARY_VERSION", "LibraryStream", "LibraryTokenizer"]
@@ -98,6 +98,10 @@ class LibraryTokenizer:
         return self.holes.union(self.specials.values())
 
     @cached_property
+    def _further(self) -> tokenizers.Tokenizer:
+        return further_encoder(self._opened.encoder)
+
+    @cached_property
     def _added(self) -> Added:
         return added_bytes(self._opened.library.decoder, self._opened.decoder)
 
@@ -119,6 +123,12 @@ class LibraryTokenizer:
             encodings = self._opened.encoder.encode_batch_fast(clean, add_special_tokens=False)
             rows += [self._ours(encoding.ids) for encoding in encodings]
         return rows
+
+    def encode_further(self, text: str) -> list[int]:
+        """The ids of a text behind a special id: some tokenizers put a space before the first word of a whole text, and no other."""
+        encoding = self._further.encode(self._clean(text), add_special_tokens=False)
+        ids: list[int] = self._ours(encoding.ids).tolist()
+        return ids
 
     def decode(self, ids: Ids) -> str:
         """The text of the ids; special ids are left out, and U+FFFD stands for bytes that are no UTF-8.

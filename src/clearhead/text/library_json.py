@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from clearhead.messages import UserError, say
 
-__all__ = ["HIDDEN", "Opened", "open_library"]
+__all__ = ["HIDDEN", "Opened", "further_encoder", "open_library"]
 
 HIDDEN = "\ufdd0"
 """A noncharacter: Unicode promises that it never stands for anything in a text."""
@@ -87,6 +87,16 @@ def open_library(text: str, size: int | None = None) -> Opened:
     plain = [each["content"] for each in added if each["content"] not in specials]
     ours = None if sealed.spare is None else _translation(library, encoder, plain, sealed.spare)
     return Opened(_canonical(settings), tokens, specials, library, encoder, sealed.hides, ours, settings["decoder"])
+
+
+def further_encoder(encoder: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
+    """The same for a text that does not begin where the whole text begins: without the space that Metaspace puts there alone."""
+    settings = json.loads(encoder.to_str())
+    splitting = settings["pre_tokenizer"] or {}
+    first = [step for step in splitting.get("pretokenizers", [splitting]) if step.get("prepend_scheme") == "first"]
+    for step in first:
+        step["prepend_scheme"] = "never"
+    return _opened(_canonical(settings)) if first else encoder
 
 
 class _Refusals:

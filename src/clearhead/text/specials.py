@@ -33,8 +33,8 @@ ESCAPE = "\ufdd1"
 def encode_special(tokenizer: Tokenizer, text: str) -> list[int]:
     """The ids of a text in which the spellings of `tokenizer.specials` count as those ids.
 
-    At each place the longest spelling counts. What stands between two of them is encoded by `tokenizer.encode` by itself, without
-    guards and escapes. White space that a tokenizer's file lets a special token swallow is text here.
+    At each place the longest spelling counts. What stands between two of them is encoded by itself, without guards and escapes, and
+    without the space that some tokenizers put before the first word of a whole text. White space that a tokenizer's file lets a special token swallow is text here.
     """
     specials = tokenizer.specials
     ids: list[int] = []
@@ -43,10 +43,10 @@ def encode_special(tokenizer: Tokenizer, text: str) -> list[int]:
         if spelt is None:
             plain.append(between)
         else:
-            ids += tokenizer.encode("".join(plain)) if plain else []
+            ids += _encoded(tokenizer, "".join(plain), ids)
             ids.append(specials[spelt])
             plain.clear()
-    return ids + (tokenizer.encode("".join(plain)) if plain else [])
+    return ids + _encoded(tokenizer, "".join(plain), ids)
 
 
 def guarded(tokenizer: Tokenizer, text: str) -> str:
@@ -73,6 +73,14 @@ def never_made(tokenizer: Tokenizer) -> frozenset[int]:
     inner = tokenizer.inner if isinstance(tokenizer, MarkedTokenizer) else tokenizer
     holes = inner.holes if isinstance(inner, LibraryTokenizer) else ()
     return frozenset({*tokenizer.specials.values(), *holes})
+
+
+def _encoded(tokenizer: Tokenizer, text: str, before: list[int]) -> list[int]:
+    """The ids of a text behind those `before`."""
+    inner = tokenizer.inner if isinstance(tokenizer, MarkedTokenizer) else tokenizer
+    if not text:
+        return []
+    return inner.encode_further(text) if before and isinstance(inner, LibraryTokenizer) else tokenizer.encode(text)
 
 
 @lru_cache(maxsize=16)
