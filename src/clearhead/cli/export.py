@@ -41,7 +41,7 @@ def run(arguments: Sequence[str]) -> int:
     loaded = load(asked.model, dtype=asked.dtype, device="cpu")
     with bar_of(say("cli.export.bar"), size_of(loaded), size=True, delay=DELAY, leave=False) as bar:
         family = export(loaded, folder, written=bar.move)
-    files = sorted(file.name for file in folder.iterdir())
+    files = sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())
     size = sum((folder / name).stat().st_size for name in files)
     if asked.json:
         facts = {"model": asked.model, "folder": asked.folder, "format": asked.format, "family": family}

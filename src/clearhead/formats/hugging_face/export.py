@@ -21,6 +21,7 @@ from torch import Tensor
 
 from clearhead.formats.atomic import PARTIAL, clear_failure, new_folder
 from clearhead.formats.fields import Fields
+from clearhead.formats.hugging_face.export_heads import head_files, with_own_head
 from clearhead.formats.hugging_face.export_words import roles_of, word_files
 from clearhead.formats.hugging_face.families import FAMILIES
 from clearhead.formats.hugging_face.family import Family
@@ -75,17 +76,17 @@ def export(
     must_be_new(folder)
     family = family_for(loaded.config, families)
     tensors, described = _written(loaded, family), _description(loaded, family)
-    words = word_files(loaded)
+    files = {"config.json": _json(described), **word_files(loaded), **head_files(loaded.config)}
     with clear_failure(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
     _remove_leftovers(folder)
     with new_folder(folder) as partial:
         write_safetensors(partial, tensors.entries, tensors.read(), limit=limit, written=written)
         asked = {name: described[name] for name in GENERATED if described.get(name) is not None}
-        files = {"config.json": _json(described), **words}
         if asked and not isinstance(loaded.config, EncoderConfig):
             files["generation_config.json"] = _json(asked)
         for name, text in files.items():
+            (partial / name).parent.mkdir(exist_ok=True)
             (partial / name).write_bytes(text.encode("utf-8"))
     return family.name
 
@@ -128,7 +129,7 @@ def lost_in(family: Family, config: Config) -> list[str]:
         family: one of the same kind of model.
         config: what is to be said.
     """
-    for odd, rounder in _rounder(config):
+    for odd, rounder in _rounder(with_own_head(config)):
         wanted = family.completed(rounder)
         read = Fields(_named(family) | family.write(wanted), Path("config.json"), family.name)
         try:
