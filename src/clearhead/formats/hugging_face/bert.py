@@ -9,7 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.formats.fields import Fields
-from clearhead.formats.hugging_face.common import PLAIN, both, common, dropout_of, layers_of, said, spelling, whole
+from clearhead.formats.hugging_face.common import (
+    PLAIN,
+    both,
+    common,
+    dropout_of,
+    layers_of,
+    said,
+    spelling,
+    unsupported,
+    whole,
+)
 from clearhead.formats.hugging_face.encoders import simplest
 from clearhead.formats.hugging_face.family import Family
 from clearhead.formats.rows import Part, Row, row
@@ -69,6 +79,9 @@ def read_pooled(fields: Fields) -> EncoderConfig:
     fields.neutral("pooler_type", "first_token_transform")
     fields.ignore("pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers", "pooler_size_per_head")
     fields.ignore("tie_word_embeddings")
+    segments = whole(fields, "type_vocab_size", 2)
+    if segments < 1:
+        raise unsupported(fields, "type_vocab_size")
     return simplest(
         EncoderConfig(
             vocab=whole(fields, "vocab_size"),
@@ -84,7 +97,7 @@ def read_pooled(fields: Fields) -> EncoderConfig:
             embedding_norm=True,
             qkv_bias=True,
             bias=True,
-            segments=whole(fields, "type_vocab_size", 2),
+            segments=segments,
             head=Pooled(First(), dense=True),
         )
     )
@@ -208,7 +221,7 @@ def _of_modules(found: list[tuple[str, str]], folder: Path, source: Path) -> Enc
     if kinds[:2] != ["Transformer", "Pooling"] or kinds[2:] not in ([], ["Normalize"]):
         raise UserError(say("exchange.modules", path=source, found=", ".join(kinds)[:100]))
     inner = found[1][1]
-    if Path(inner).name != inner:
+    if Path(inner).name != inner or inner in ("", ".."):
         raise UserError(say("exchange.modules_leave", path=source, name=repr(inner)[:60]))
     return Pooled(_pooling(folder / inner / "config.json"), unit=kinds[2:] == ["Normalize"])
 
