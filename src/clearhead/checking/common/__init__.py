@@ -1,0 +1,1 @@
+"""Questions that every kind is asked: modes, rows, weights as found, number types."""

@@ -1,0 +1,190 @@
+"""What is under check: found by its name, built, and copied as often as a check needs a fresh one."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from importlib.abc import Loader
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from torch import nn
+
+from clearhead.checking.constructing import constructed
+from clearhead.checking.settings import Settings
+from clearhead.checking.strangers import Attempt, Seeded
+from clearhead.messages import UserError, say
+
+
+@dataclass(frozen=True)
+class Target:
+    """Somebody's code.
+
+    Args:
+        name: as the user called it.
+        make: a fresh, equal copy at each call: a module in training mode with its author's weights, or a function.
+        kind_of: the class or function itself, for its name, signature and source.
+        values: what its constructor was given, by name, defaults among it.
+    """
+
+    name: str
+    make: Callable[[], Any]
+    kind_of: Any
+    values: dict[str, Any]
+
+    @property
+    def is_module(self) -> bool:
+        """Whether it is a module, not a function."""
+        return isinstance(self.kind_of, type) and issubclass(self.kind_of, nn.Module)
+
+    @property
+    def signature(self) -> inspect.Signature:
+        """The parameters with which it is called, `self` left out; none that can be known gives an empty one."""
+        called = self.kind_of.forward if self.is_module else self.kind_of
+        if isinstance(self.kind_of, type) and not self.is_module:
+            called = self.kind_of.__call__
+        try:
+            found = inspect.signature(called)
+        except (TypeError, ValueError):
+            return inspect.Signature()
+        parameters = list(found.parameters.values())
+        bound = isinstance(self.kind_of, type)
+        return found.replace(parameters=parameters[1:] if bound else parameters)
+
+    @property
+    def source(self) -> str:
+        """The text of the class or function, with that of its own base classes; "" if there is none to read."""
+        kinds = [self.kind_of] if not isinstance(self.kind_of, type) else list(self.kind_of.__mro__)
+        texts = []
+        for each in kinds:
+            if getattr(each, "__module__", "").split(".")[0] in ("torch", "builtins"):
+                continue
+            try:
+                texts.append(inspect.getsource(each))
+            except (OSError, TypeError):
+                continue
+        return "\n".join(texts)
+
+
+def resolve(name: str, settings: Settings) -> Target:
+    """The target that `FILE.py:NAME` or `package.module:NAME` names, built.
+
+    Args:
+        name: NAME is a class, an instance, a function, or a factory: a function that needs no argument and gives any of these.
+        settings: sizes and values for a constructor.
+
+    Raises:
+        UserError: if there is no such file, module or name, if importing it fails, or if a constructor cannot be given what it asks for.
+    """
+    place, _, attribute = name.rpartition(":")
+    if not place or not attribute:
+        raise UserError(say("check.no_name", name=name))
+    found: Any = _imported(place)
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            known = ", ".join(sorted(key for key in vars(found) if not key.startswith("_"))[:12])
+            raise UserError(say("check.no_attribute", place=place, name=part, known=known))
+        found = getattr(found, part)
+    return target_of(found, name, settings)
+
+
+def target_of(found: Any, name: str, settings: Settings) -> Target:
+    """The target of an object in hand.
+
+    Args:
+        found: a class, an instance, a function, or a factory.
+        name: what it is called in the report.
+        settings: sizes and values for a constructor.
+
+    Raises:
+        UserError: as `resolve`.
+    """
+    if isinstance(found, type):
+        made, values = constructed(found, settings)
+        return _of_instance(made, name, values, lambda: constructed(found, settings)[0])
+    if isinstance(found, nn.Module):
+        return _of_instance(found, name, {}, None)
+    if not callable(found):
+        raise UserError(say("check.not_callable", name=name, found=type(found).__name__))
+    if _needs_nothing(found):
+        # A factory; what it gives is looked at as if it had been named.
+        return _of_factory(found, name, settings)
+    kind_of = found if inspect.isroutine(found) else type(found)
+    return Target(name, lambda: found, kind_of, {})
+
+
+def _of_factory(factory: Callable[[], Any], name: str, settings: Settings) -> Target:
+    with Seeded():
+        made = factory()
+    if isinstance(made, type) or (callable(made) and not isinstance(made, nn.Module)):
+        return target_of(made, name, settings)
+    return _of_instance(made, name, {}, factory)
+
+
+def _of_instance(made: Any, name: str, values: dict[str, Any], again: Callable[[], Any] | None) -> Target:
+    """A target whose copies are copies of one instance, or built again where that cannot be copied."""
+    pristine = _copy(made)
+
+    def make() -> Any:
+        if pristine is not None:
+            return copy.deepcopy(pristine)
+        if again is None:
+            return made
+        with Seeded():
+            return again()
+
+    return Target(name, make, type(made), values)
+
+
+def _copy(made: Any) -> Any:
+    """A copy, or None if there can be none."""
+    with Attempt():
+        return copy.deepcopy(made)
+    return None
+
+
+def _needs_nothing(function: Any) -> bool:
+    """Whether a function can be called without an argument, and its name is not that of a formula."""
+    if not inspect.isfunction(function):
+        return False
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    return all(p.default is not p.empty or p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters)
+
+
+def _imported(place: str) -> ModuleType:
+    """The module of a file or of a dotted name."""
+    if place.endswith(".py"):
+        path = Path(place)
+        if not path.is_file():
+            raise UserError(say("check.no_file", path=path))
+        # Its own folder is where it finds its neighbours, as when it is run.
+        sys.path.insert(0, str(path.resolve().parent))
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules.setdefault(path.stem, module)
+        return _executed(partial(_execute, spec.loader, module), place)
+    sys.path.insert(0, "")
+    return _executed(lambda: importlib.import_module(place), place)
+
+
+def _execute(loader: Loader, module: ModuleType) -> ModuleType:
+    loader.exec_module(module)
+    return module
+
+
+def _executed(load: Callable[[], ModuleType], place: str) -> ModuleType:
+    with Attempt() as attempt:
+        return load()
+    raise UserError(say("check.import_failed", place=place, reason=attempt.reason)) from attempt.error
