@@ -33,5 +33,25 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{name} wants {parameter}, whose meaning is not known; give it with --set {parameter}=value, or name a factory",
         "{name} 需要 {parameter}，其含义未知；请用 --set {parameter}=值 给出，或指明一个工厂函数",
     ),
+    "check.no_kind": (
+        "there is no kind {kind}; --kind takes {known}",
+        "没有 {kind} 这一类；--kind 可取 {known}",
+    ),
+    "check.no_interface": (
+        "{name} could not be called in any known way ({tried}); say what it is with --kind, or give sizes, or wrap it: ch.check(module, kind=..., call=lambda m, x: m(...))",
+        "{name} 无法以任何已知方式调用（{tried}）；请用 --kind 说明它是什么，给出尺寸，或自行包装：ch.check(module, kind=..., call=lambda m, x: m(...))",
+    ),
+    "check.raises": (
+        "{name}, called as {kind}, raises {reason} on a legal input; mend that first, or give the sizes that it needs",
+        "{name} 作为 {kind} 调用时，对合法输入抛出 {reason}；请先修复，或给出它所需的尺寸",
+    ),
+    "check.endless": (
+        "it did not end within {seconds} s: an endless loop, or sizes that are too large; give small ones, or more time with --time-limit",
+        "{seconds} 秒内未结束：可能是死循环或尺寸过大；请给出较小的尺寸，或用 --time-limit 放宽时间",
+    ),
+    "check.crashed": (
+        "the code ended its process ({status}) before the check was done; run it by itself to see why",
+        "代码在检查完成前结束了进程（{status}）；请单独运行它以查明原因",
+    ),
 }
 """Each kind has a file of its own beside this one."""

@@ -25,12 +25,17 @@ class Found(NamedTuple):
     faults: tuple[Fault, ...] = ()
     notes: tuple[str, ...] = ()
     sight: Sight | None = None
+    rounding: tuple[tuple[str, str, str, str], ...] = ()
 
     def __add__(self, other: object) -> Found:
         """Both, in their order."""
         assert isinstance(other, Found)
         return Found(
-            self.checks + other.checks, self.faults + other.faults, self.notes + other.notes, self.sight or other.sight
+            self.checks + other.checks,
+            self.faults + other.faults,
+            self.notes + other.notes,
+            self.sight or other.sight,
+            self.rounding + other.rounding,
         )
 
 
@@ -38,8 +43,6 @@ class Kind(NamedTuple):
     """A kind of code."""
 
     name: str
-    likely: Callable[[Target], float]
-    """How likely the target is of this kind, 0 to 1, by its names and signature alone: nothing is run."""
     open: Callable[[Target, Settings], Any]
     """The target with a way to call it; raises `NoInterfaceError` with what was tried."""
     check: Callable[[Any, Settings], Found]

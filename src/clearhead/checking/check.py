@@ -1,0 +1,117 @@
+"""Checking one target: the kind is found, its questions are asked, and the answers become a report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from torch import nn
+
+from clearhead.checking.guess import guessed
+from clearhead.checking.kinds.kind import Found, Kind, NoInterfaceError
+from clearhead.checking.kinds.table import KINDS
+from clearhead.checking.order import ordered
+from clearhead.checking.report import Report
+from clearhead.checking.settings import Settings
+from clearhead.checking.strangers import Attempt
+from clearhead.checking.target import Target, resolve, target_of
+from clearhead.messages import UserError, say
+
+
+def check(
+    target: str | nn.Module | type | Callable[..., Any],
+    *,
+    kind: str | None = None,
+    width: int | None = None,
+    heads: int | None = None,
+    kv_heads: int | None = None,
+    vocab: int | None = None,
+    context: int | None = None,
+    window: int | None = None,
+    causal: bool | None = None,
+    mask_true: Literal["keep", "drop"] | None = None,
+    values: Mapping[str, Any] | None = None,
+    call: Callable[..., Any] | None = None,
+    only: frozenset[str] = frozenset(),
+    seed: int = 0,
+    rounding: bool = False,
+) -> Report:
+    """Whether somebody's code is right, and if not, what the mistake is called and how to mend it.
+
+    It runs in this process; `clearhead check` runs it in one of its own, with a time limit.
+
+    Args:
+        target: a module, a class, a function or a factory, or the name of one, "att.py:Attention".
+        kind: attention, sdpa, block, encoder, lm, seq2seq, norm, rotary, positions, loss or sampler; guessed if None.
+        width: D, where it cannot be found out; as all sizes that follow.
+        heads: H.
+        kv_heads: K.
+        vocab: V.
+        context: the most positions.
+        window: how many keys a query sees, itself included.
+        causal: whether a position may not see later ones.
+        mask_true: what True in a mask means.
+        values: arguments for a constructor, by name.
+        call: how to run it, `call(module, input) -> output`, where no known interface fits.
+        only: ids of the checks to run; all if empty.
+        seed: of all random inputs.
+        rounding: whether to fill `Report.rounding`.
+
+    Raises:
+        UserError: if it cannot be run: no interface fits (with what was tried), or it raises on a legal input.
+    """
+    settings = Settings(
+        kind,
+        width,
+        heads,
+        kv_heads,
+        vocab,
+        context,
+        window,
+        causal,
+        mask_true,
+        values or {},
+        call,
+        only,
+        seed,
+        rounding,
+    )
+    named = target if isinstance(target, str) else getattr(target, "__name__", type(target).__name__)
+    found = resolve(target, settings) if isinstance(target, str) else target_of(target, named, settings)
+    return check_target(found, settings)
+
+
+def check_target(target: Target, settings: Settings) -> Report:
+    """The report on a target; raises as `check`."""
+    kind, case = _opened(target, settings)
+    with Attempt() as attempt:
+        found = kind.check(case, settings)
+        return _report(target, kind, settings, found)
+    raise UserError(say("check.raises", name=target.name, kind=kind.name, reason=attempt.reason)) from attempt.error
+
+
+def _opened(target: Target, settings: Settings) -> tuple[Kind, Any]:
+    """The kind, and the target as it is called; of the kinds that it may be, the first that can be called."""
+    if settings.kind is not None and settings.kind not in KINDS:
+        raise UserError(say("check.no_kind", kind=settings.kind, known=", ".join(KINDS)))
+    tried = []
+    for name in [settings.kind] if settings.kind else guessed(target):
+        kind = KINDS.get(name)
+        if kind is None:
+            continue
+        with Attempt() as attempt:
+            return kind, kind.open(target, settings)
+        lines = attempt.error.tried if isinstance(attempt.error, NoInterfaceError) else [attempt.reason]
+        tried += [f"{name}: {line}" for line in lines]
+        if isinstance(attempt.error, UserError):
+            raise attempt.error
+    raise UserError(say("check.no_interface", name=target.name, tried="; ".join(tried[:6])))
+
+
+def _report(target: Target, kind: Kind, settings: Settings, found: Found) -> Report:
+    wanted = settings.only
+    checks = tuple(each for each in found.checks if not wanted or each.id in wanted)
+    faults = tuple(each for each in ordered(found.faults) if not wanted or each.id in wanted)
+    return Report(
+        target.name, kind.name, settings.kind is None, checks, faults, found.notes, found.sight, found.rounding
+    )

@@ -1,0 +1,80 @@
+"""Running a check in a process of its own: somebody's code may crash, or never end. A guard, not a sandbox. Imports without torch."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from clearhead.messages import UserError, say
+
+CHILD = "from clearhead.checking.child import main; main()"
+REFUSED = 2
+"""The exit status of a child that says in one line why it could not check."""
+
+
+def guarded(target: str, settings: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+    """The report on a target as plain data, made by another process within a time limit.
+
+    Args:
+        target: the name of somebody's code, or a model.
+        settings: the fields of `Settings` that the user gave, as JSON can hold them.
+        seconds: how long it may take.
+
+    Returns:
+        `Report.to_dict()`; where the process crashed or took too long, a report with one check whose verdict is "error".
+
+    Raises:
+        UserError: if the code cannot be checked, as the other process says.
+    """
+    with tempfile.TemporaryDirectory(prefix="clearhead-check-") as folder:
+        answer = Path(folder) / "report.json"
+        request = json.dumps({"target": target, "settings": dict(settings), "answer": str(answer)})
+        # What the code prints is not the answer: it goes where messages go.
+        child = subprocess.Popen(
+            [sys.executable, "-c", CHILD],
+            stdin=subprocess.PIPE,
+            stdout=sys.stderr.fileno(),
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            child.communicate(request, timeout=seconds)
+        except subprocess.TimeoutExpired:
+            return _ended(target, "check.endless", say("check.endless", seconds=f"{seconds:g}"))
+        finally:
+            _end(child)
+        if answer.exists():
+            made: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
+            if "refused" in made:
+                raise UserError(str(made["refused"]))
+            return made
+        return _ended(target, "check.crashed", say("check.crashed", status=_status(child.returncode)))
+
+
+def _end(child: subprocess.Popen[str]) -> None:
+    """End the process and whatever it has started."""
+    if child.poll() is None:
+        # Its own session is its own group: what it started goes with it.
+        os.killpg(child.pid, signal.SIGKILL) if hasattr(os, "killpg") else child.kill()
+        child.wait()
+
+
+def _status(code: int | None) -> str:
+    if code is not None and code < 0:
+        return signal.Signals(-code).name
+    return str(code)
+
+
+def _ended(target: str, id: str, evidence: str) -> dict[str, Any]:
+    check = {"id": id, "verdict": "error", "evidence": evidence, "largest": 0.0}
+    return {
+        "target": target, "kind": "", "ok": False, "guessed": True, "checks": [check], "faults": [], "notes": [], "sight": None,
+        "rounding": [],
+    }  # fmt: skip

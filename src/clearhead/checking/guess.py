@@ -1,0 +1,119 @@
+"""As what somebody's code should be checked: guessed from its names, its signature and its parts. Nothing is run."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+from torch import nn
+
+from clearhead.checking.target import Target
+
+IDS = ("ids", "idx", "input_ids", "tokens", "token_ids", "inp", "indices", "src_ids")
+SOURCES, TARGETS = (
+    ("src", "source", "encoder_input", "src_ids", "enc_input"),
+    ("tgt", "target", "trg", "dec_input", "decoder_input_ids"),
+)
+NORMALISING = r"norm"
+TURNING = r"rot(ary|ate)|rope"
+PLACING = r"pos(ition|_?enc|_?emb)|sinusoid|\bpe\b"
+SCORING = r"loss|cross_entropy|\bnll"
+CHOOSING = r"sampl|top_?[kp]|nucleus|penalty|temperature|next_token|logits_proc|filter|warp|min_p"
+
+
+def guessed(target: Target) -> list[str]:
+    """The kinds that a target may be, the likeliest first."""
+    return _of_module(target) if target.is_module else _of_function(target)
+
+
+NAMED = (
+    (TURNING, ["rotary", "sdpa"]),
+    (SCORING, ["loss", "sampler"]),
+    (CHOOSING, ["sampler", "loss"]),
+    (NORMALISING, ["norm"]),
+    (PLACING, ["positions", "rotary"]),
+)
+"""What a function's name says of its kind, the more telling words first."""
+
+
+def _of_function(target: Target) -> list[str]:
+    name, first = _words(target), _parameters(target)
+    by_name = next((kinds for words, kinds in NAMED if re.search(words, name)), None)
+    if by_name is not None:
+        return by_name
+    if first[:1] == ["logits"]:
+        return ["loss", "sampler"] if {"labels", "targets", "target"} & set(first) else ["sampler", "loss"]
+    return ["sdpa", "rotary"] if len(first) >= 3 else ["rotary", "norm", "positions", "sdpa"]
+
+
+def _of_module(target: Target) -> list[str]:
+    name, first, made = _words(target), _parameters(target), target.make()
+    if _takes_two(first):
+        return ["seq2seq", "block", "encoder", "attention"]
+    if (first[:1] and first[0] in IDS) or _embeds(made):
+        return ["lm", "encoder"] if not re.search(r"encoder|bert", name) else ["encoder", "lm"]
+    matrices = [
+        module for module in made.modules() if isinstance(module, nn.Linear | nn.Conv1d | nn.MultiheadAttention)
+    ]
+    own_matrices = [p for p in made.parameters() if p.dim() >= 2]
+    if not matrices and len(own_matrices) < 2:
+        return _small(name, first, own_matrices)
+    attentions = _attentions(made)
+    if attentions > 1:
+        return ["encoder", "block", "attention"]
+    return ["block", "encoder", "attention"] if _feeds_forward(made) else ["attention", "block", "encoder"]
+
+
+def _small(name: str, first: list[str], matrices: list[nn.Parameter]) -> list[str]:
+    """A module without projections."""
+    if re.search(TURNING, name):
+        return ["rotary", "positions"]
+    if re.search(PLACING, name) and not re.search(NORMALISING, name):
+        return ["positions", "rotary"]
+    if re.search(NORMALISING, name):
+        return ["norm"]
+    if re.search(SCORING, name):
+        return ["loss"]
+    if first[:3] in (["q", "k", "v"], ["query", "key", "value"]):
+        return ["sdpa"]
+    return ["positions", "norm", "rotary"] if matrices else ["norm", "positions", "rotary", "sdpa", "sampler", "loss"]
+
+
+def _takes_two(first: list[str]) -> bool:
+    """Whether a source and a target are taken, both of ids or of features."""
+    return len(first) >= 2 and first[0] in SOURCES and first[1] in TARGETS
+
+
+def _embeds(made: nn.Module) -> bool:
+    """Whether the module turns ids into vectors: an embedding that is not one of positions or segments alone."""
+    names = [name for name, module in made.named_modules() if isinstance(module, nn.Embedding)]
+    return any(not re.search(r"pos|seg|type|rel|bias|bucket", name) for name in names)
+
+
+def _attentions(made: nn.Module) -> int:
+    """How many attention layers there are, by their names; one inside another counts once."""
+    names = [
+        name
+        for name, module in made.named_modules()
+        if re.search(r"att|mha", type(module).__name__, re.IGNORECASE) and any(True for _ in module.parameters())
+    ]
+    return sum(not any(name.startswith(f"{other}.") for other in names if other) for name in names)
+
+
+def _feeds_forward(made: nn.Module) -> bool:
+    """Whether a part widens and narrows again, beside attention, or there are norms over the features."""
+    names = " ".join(name.lower() for name, _ in made.named_modules())
+    widths = [m for m in made.modules() if isinstance(m, nn.Linear)]
+    widened = any(a.out_features == b.in_features != a.in_features == b.out_features for a in widths for b in widths)
+    normed = any(re.search(NORMALISING, type(m).__name__, re.IGNORECASE) for m in made.children())
+    return normed or re.search(r"ffn|ffwd|mlp|feed_?forward|\bff\b|\bfc1", names) is not None or (widened and normed)
+
+
+def _parameters(target: Target) -> list[str]:
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [name for name, parameter in target.signature.parameters.items() if parameter.kind in positional]
+
+
+def _words(target: Target) -> str:
+    """The name of the class or function, in small letters."""
+    return str(getattr(target.kind_of, "__name__", "")).lower()

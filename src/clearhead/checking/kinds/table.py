@@ -1,0 +1,7 @@
+"""The kinds, by the names that users type."""
+
+from __future__ import annotations
+
+from clearhead.checking.kinds.kind import Kind
+
+KINDS: dict[str, Kind] = {}
