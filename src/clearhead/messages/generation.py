@@ -9,6 +9,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "top_k = {value} must be at least 0; 0 allows the whole vocabulary",
         "top_k = {value} 不能小于 0；0 表示允许整个词表",
     ),
+    "generation.no_vectors": (
+        "{path} makes no vector of a text: it is of kind {kind}; embed with an encoder whose head is Pooled, such as minilm",
+        "{path} 不能把文本变成向量：它的类型是 {kind}；请使用 head 为 Pooled 的编码器，例如 minilm",
+    ),
     "generation.setting": ("{name} = {value} must be {wanted}", "{name} = {value} 应为 {wanted}"),
     "generation.order": (
         "the order {value} must name each of these steps once at most: {known}",
