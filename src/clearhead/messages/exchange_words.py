@@ -25,6 +25,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{path}: the tokens {first} and {second} are both spelt {spelling}; the file is damaged, take another copy",
         "{path}：编号 {first} 与 {second} 的 token 都写作 {spelling}；文件已损坏，请换一份",
     ),
+    "exchange.words_long": (
+        "{path} holds a token of {length} characters, and none has more than {most}; the file is damaged, take another copy",
+        "{path} 中有一个 {length} 个字符的 token，而任何 token 都不超过 {most} 个字符；文件已损坏，请换一份",
+    ),
     "exchange.words_merge": (
         "{path}: {merge} is no merge, which is two tokens with one space between them; the file is damaged, take another copy",
         "{path}：{merge} 不是合并规则，合并规则应为两个 token，中间一个空格；文件已损坏，请换一份",

@@ -26,6 +26,8 @@ _KEY = "tokenizer.ggml."
 _KINDS = ("gpt2", "llama")
 _NO_KINDS = ("none", "no_vocab")
 """What files say that hold no vocabulary."""
+LONGEST = 1 << 12
+"""The most characters of a token: those of today have some hundred, and what is read here takes their square."""
 _ALWAYS_QWEN2 = ("qwen2", "qwen3")
 """Architectures of which there is one way of splitting, also in files from before its name was written into them."""
 
@@ -138,6 +140,9 @@ def _vocabulary(header: GgufHeader) -> _Vocabulary:
             marks[name] = id
             kinds[id] = _Kind.CONTROL
     words = _Vocabulary(tokens, kinds, marks)
+    longest = max(map(len, tokens), default=0)
+    if longest > LONGEST:
+        raise UserError(say("exchange.words_long", path=header.path, length=f"{longest:,}", most=f"{LONGEST:,}"))
     _must_differ(header, words)
     return words
 
