@@ -1,0 +1,163 @@
+"""A Hugging Face folder, opened: its family, its configuration, its tokenizer, where its weights lie."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from clearhead.formats.fields import Fields
+from clearhead.formats.hugging_face.bert import with_head
+from clearhead.formats.hugging_face.families import FAMILIES
+from clearhead.formats.hugging_face.family import Family
+from clearhead.formats.hugging_face.words import folder_words
+from clearhead.formats.opened import Config, Opened
+from clearhead.formats.rows import Row
+from clearhead.formats.safetensors_files import open_safetensors, read_object, refuse_adapters
+from clearhead.formats.tensors import RenamedTensors, Tensors
+from clearhead.messages import UserError, say
+from clearhead.models.config_encoders import EncoderConfig
+from clearhead.models.cost import parameters
+
+WRAPPERS = ("_orig_mod.", "module.")
+"""What compiling and distributing put before every name; both, and each several times, if one was done to the other."""
+
+SPELLINGS = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
+"""What the first releases of BERT, bert-base-uncased among them, call the gains and shifts of their norms."""
+
+_SPARE_NUMBERS = 1 << 20
+
+
+def open_folder(path: Path) -> Opened:
+    """The model in a folder with `config.json`, safetensors and a tokenizer; its weights unread.
+
+    Raises:
+        UserError: if a file is missing or damaged, the model is of no known family, or a field of its configuration is not
+            understood.
+    """
+    refuse_adapters(path)
+    source = path / "config.json"
+    data = read_object(source)
+    family = _family(data, source)
+    fields = Fields(data, source, family.name)
+    config = family.read(fields)
+    fields.done()
+    tensors = open_safetensors(path)
+    if isinstance(config, EncoderConfig):
+        config = with_head(config, path, _classes(fields), tensors.names)
+    _must_be_possible(config, tensors, source)
+    rows = tuple(family.rows(config))
+    words = folder_words(path, config, data)
+    return Opened(
+        config=config,
+        tokenizer=words.tokenizer,
+        tensors=_renamed(tensors, family.base, rows),
+        rows=rows,
+        source=path,
+        origin=f"Hugging Face {family.name}",
+        unused=family.unused,
+        chat_template=words.chat_template,
+        opening=words.opening,
+        closing=words.closing,
+    )
+
+
+def _family(data: dict[str, Any], source: Path) -> Family:
+    """The family that a configuration names: by `model_type`; by the class of the model where that is not there.
+
+    Raises:
+        UserError: if there is none, naming the nearest.
+    """
+    fields = Fields(data, source, "model")
+    classes = _classes(fields)
+    name = fields.take("model_type", str, "")
+    known = tuple(dict.fromkeys(family.name for family in FAMILIES))
+    own = [
+        family for family in FAMILIES if family.name == name or (not name and set(family.architectures) & {*classes})
+    ]
+    if not own:
+        found = name or ", ".join(classes) or "None"
+        raise UserError(
+            say(
+                "exchange.model_type",
+                path=source,
+                found=_short(found),
+                nearest=_nearest(found, known),
+                known=", ".join(known),
+            )
+        )
+    heads = [architecture for family in own for architecture in family.architectures]
+    for architecture in classes:
+        if architecture not in heads:
+            raise UserError(
+                say(
+                    "exchange.architecture",
+                    path=source,
+                    found=_short(architecture),
+                    family=own[0].name,
+                    nearest=_nearest(architecture, heads),
+                    known=", ".join(known),
+                )
+            )
+    return next((family for family in own if set(family.architectures) & {*classes}), own[0])
+
+
+def _classes(fields: Fields) -> list[str]:
+    """What a configuration calls the class of the model; nothing if it does not say.
+
+    Raises:
+        UserError: if it says something else.
+    """
+    found = fields.raw("architectures", [])
+    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        raise UserError(
+            say("exchange.field_kind", path=fields.source, field="architectures", value=repr(found)[:60], wanted="list")
+        )
+    return found
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    return ", ".join(get_close_matches(word[:100], list(known), n=3, cutoff=0.0))
+
+
+def _short(word: str) -> str:
+    return word if len(word) <= 100 and word.isprintable() else repr(word[:60])
+
+
+def _must_be_possible(config: Config, tensors: Tensors, source: Path) -> None:
+    """Raise a UserError if a configuration speaks of far more numbers than there are: room for them is made before they are read.
+
+    Which tensor does not fit is told later, and better; this is for what no machine could hold.
+    """
+    there = sum(math.prod(tensors.shape(name)) for name in tensors.names)
+    wanted = sum(parameters(config).values())
+    if wanted > 4 * there + _SPARE_NUMBERS:
+        raise UserError(say("exchange.more_than_there", path=source, wanted=wanted, found=there))
+
+
+def _renamed(tensors: Tensors, base: str, rows: tuple[Row, ...]) -> Tensors:
+    """The tensors under the names that the family's table has for them.
+
+    Raises:
+        UserError: if two of them get one name.
+    """
+    own = {name: _unwrapped(name) for name in tensors.names}
+    wanted = {name for row in rows for name in (*row.also, *(part.name for part in row.parts))}
+    bare = base and not any(name.startswith(base) for name in own.values())
+    inner: dict[str, str] = {}
+    for name, short in own.items():
+        full = base + short if bare and short not in wanted else short
+        if full in inner:
+            raise UserError(say("exchange.safetensors_twice", path=tensors.source, name=full))
+        inner[full] = name
+    return tensors if all(ours == theirs for ours, theirs in inner.items()) else RenamedTensors(tensors, inner)
+
+
+def _unwrapped(name: str) -> str:
+    """A name without what stands before it only because the model was compiled or distributed, in its newer spelling."""
+    while name.startswith(WRAPPERS):
+        name = name.partition(".")[2]
+    older = next((ending for ending in SPELLINGS if name.endswith(ending)), "")
+    return name.removesuffix(older) + SPELLINGS.get(older, "")
