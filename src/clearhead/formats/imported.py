@@ -36,6 +36,7 @@ def import_model(loaded: Loaded, destination: Path, *, written: Callable[[int], 
         UserError: if there is something at `destination`, or it cannot be written.
     """
     must_be_new(destination)
+    destination = destination if destination.name.strip(".") else destination.resolve()
     tensors = own_tensors(loaded.model)
     imported = {"origin": loaded.origin, "source": str(loaded.source.resolve()), "sha256": digest(tensors)}
     details: dict[str, Any] = {"imported": imported, "opening": [*loaded.opening], "closing": [*loaded.closing]}

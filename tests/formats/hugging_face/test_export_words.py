@@ -89,6 +89,7 @@ def test_ids_and_texts_are_the_same(name: str, tmp_path: Path) -> None:
     model = loaded(OURS[name])
     read = theirs(model, tmp_path)
     assert [*differences(OURS[name], read, EVERY)] == []
+    assert {spelling: read.convert_tokens_to_ids(spelling) for spelling in OURS[name].specials} == OURS[name].specials
     assert {*read.all_special_ids} == {OURS[name].specials[spelling] for spelling in roles_of(model).values()}
 
 

@@ -74,6 +74,8 @@ def export(
         UserError: if no family has all of the model's parts, there is something in `folder`, or it cannot be written.
     """
     must_be_new(folder)
+    # "." has no name that another folder could take.
+    folder = folder if folder.name.strip(".") else folder.resolve()
     family = family_for(loaded.config, families)
     tensors, described = _written(loaded, family), _description(loaded, family)
     files = {"config.json": _json(described), **word_files(loaded), **head_files(loaded.config)}

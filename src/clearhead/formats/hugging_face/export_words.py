@@ -118,7 +118,8 @@ def _marked(settings: dict[str, Any], marks: Mapping[str, int]) -> dict[str, Any
     model = settings["model"]
     if isinstance(model["vocab"], dict):
         # The library numbers added tokens that its model does not know in a row, and a vocabulary may have holes.
-        model = {**model, "vocab": {**model["vocab"], **marks}}
+        known = {token["content"]: token["id"] for token in settings["added_tokens"]}
+        model = {**model, "vocab": {**model["vocab"], **known, **marks}}
     added = [
         {
             "id": id,
@@ -137,6 +138,7 @@ def _marked(settings: dict[str, Any], marks: Mapping[str, int]) -> dict[str, Any
 def _surrounded(settings: dict[str, Any], loaded: Loaded) -> dict[str, Any]:
     """The settings that put around a text what the model was trained to find there; as they are if they do so already."""
     library, around = tokenizers.Tokenizer.from_str(_written(settings)), [*loaded.opening, *loaded.closing]
+    assert all(library.token_to_id(spelling) == id for spelling, id in loaded.tokenizer.specials.items())
     # Where nothing says what is around a text, an encoder's is taken to be its marks.
     silent = settings["post_processor"] is None and _is_encoder(loaded)
     # What is there may know of pairs, too.
