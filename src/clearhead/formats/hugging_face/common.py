@@ -41,15 +41,35 @@ GATED: dict[str, choices.Activation] = {
 MOST = 2**31 - 1
 MOST_LAYERS = 2048
 
-_OF_THE_TOKENIZER = ("bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "decoder_start_token_id", "prefix")
+_OF_THE_TOKENIZER = (
+    *("bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "cls_token_id", "mask_token_id"),
+    *("decoder_start_token_id", "prefix"),
+)
 _OF_THE_FILE = (
     *("architectures", "model_type", "transformers_version", "dtype", "torch_dtype", "_name_or_path", "_commit_hash"),
-    *("tokenizer_class", "transformers.js_config", "unsloth_version", "use_cache", "chunk_size_feed_forward"),
+    *(
+        "tokenizer_class",
+        "transformers.js_config",
+        "unsloth_version",
+        "unsloth_fixed",
+        "use_cache",
+        "chunk_size_feed_forward",
+    ),
     *("output_attentions", "output_hidden_states", "return_dict", "torchscript", "tf_legacy_loss", "use_bfloat16"),
-    *("attn_implementation", "_attn_implementation", "_attn_implementation_autoset", "_flash_attn_2_enabled"),
+    *(
+        "attn_implementation",
+        "_attn_implementation",
+        "_attn_implementation_autoset",
+        "_attn_implementation_internal",
+        "_flash_attn_2_enabled",
+    ),
+    *("_attn_implementation_internal", "_pre_quantization_dtype", "cache_implementation", "name_or_path"),
+    *("output_past", "tie_last_hidden_states", "unsloth_fixed", "xla_device"),
 )
 _OF_TRAINING = ("initializer_range", "initializer_factor", "gradient_checkpointing", "classifier_dropout")
-_OF_OTHER_HEADS = ("id2label", "label2id", "num_labels", "problem_type", "finetuning_task", "task_specific_params")
+_OF_OTHER_HEADS = (
+    *("id2label", "label2id", "num_labels", "_num_labels", "problem_type", "finetuning_task", "task_specific_params"),
+)
 # What older versions saved of `generate` beside the model. None of it is in a forward.
 _OF_GENERATION = (
     *("do_sample", "max_length", "min_length", "max_new_tokens", "early_stopping", "num_beams", "num_beam_groups"),
@@ -57,6 +77,9 @@ _OF_GENERATION = (
     *("no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "bad_words_ids", "num_return_sequences"),
     *("output_scores", "return_dict_in_generate", "forced_bos_token_id", "forced_eos_token_id"),
     *("remove_invalid_values", "exponential_decay_length_penalty", "suppress_tokens", "begin_suppress_tokens"),
+    *("min_p", "min_new_tokens", "epsilon_cutoff", "eta_cutoff", "encoder_repetition_penalty", "renormalize_logits"),
+    *("forced_decoder_ids", "num_assistant_tokens", "num_assistant_tokens_schedule", "assistant_confidence_threshold"),
+    *("assistant_lookbehind", "target_lookbehind", "output_logits"),
 )
 
 
