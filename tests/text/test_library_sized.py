@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+from base64 import b64encode
 
 import pytest
 
@@ -121,3 +122,25 @@ def test_half_of_a_pair_in_a_file_is_one_line():
     file = library_file({"type": "WordLevel", "vocab": {"\ud800": 0}, "unk_token": "a"})
     with pytest.raises(UserError, match="The tokenizer cannot be read"):
         LibraryTokenizer(file)
+
+
+def test_a_damaged_table_of_characters_is_one_line(capfd):
+    """The library panics where it is read or, worse, where it is used."""
+    model = {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}
+
+    def file(table: bytes) -> str:
+        return library_file(
+            model, normalizer={"type": "Precompiled", "precompiled_charsmap": b64encode(table).decode()}
+        )
+
+    with pytest.raises(UserError, match="cannot be read") as refusal:
+        LibraryTokenizer(file(b"abc"))
+    assert "\n" not in str(refusal.value)
+    made = LibraryTokenizer(file(b"\x08\0\0\0" + b"\xff" * 8 + b"abc\0"))
+    for use in (made.encode, made.encode_further):
+        with pytest.raises(UserError, match="cannot be read"):
+            use("abc")
+    # The planted fault: left to itself it is no exception that anybody catches.
+    with pytest.raises(BaseException, match="out of bounds") as panic:
+        made.tokenizer.encode("abc")
+    assert not isinstance(panic.value, Exception)

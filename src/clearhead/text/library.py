@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from clearhead.messages import UserError, say
 from clearhead.text.ids import Ids, checked_ids
 from clearhead.text.library_decoding import Added, added_bytes, readable
-from clearhead.text.library_json import HIDDEN, Opened, further_encoder, open_library
+from clearhead.text.library_json import HIDDEN, PANIC, Opened, Refusals, further_encoder, open_library
 from clearhead.text.tokenizer import UNKNOWN, without_surrogates
 
 __all__ = ["LIBRARY_VERSION", "LibraryStream", "LibraryTokenizer"]
@@ -120,13 +120,15 @@ class LibraryTokenizer:
         rows: list[NDArray[np.int64]] = []
         for batch in _batches(texts):
             clean = [self._clean(text) for text in batch]
-            encodings = self._opened.encoder.encode_batch_fast(clean, add_special_tokens=False)
+            with Refusals(PANIC):
+                encodings = self._opened.encoder.encode_batch_fast(clean, add_special_tokens=False)
             rows += [self._ours(encoding.ids) for encoding in encodings]
         return rows
 
     def encode_further(self, text: str) -> list[int]:
         """The ids of a text behind a special id: some tokenizers put a space before the first word of a whole text, and no other."""
-        encoding = self._further.encode(self._clean(text), add_special_tokens=False)
+        with Refusals(PANIC):
+            encoding = self._further.encode(self._clean(text), add_special_tokens=False)
         ids: list[int] = self._ours(encoding.ids).tolist()
         return ids
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from clearhead.messages import UserError, say
 
-__all__ = ["HIDDEN", "Opened", "further_encoder", "open_library"]
+__all__ = ["HIDDEN", "PANIC", "Opened", "Refusals", "further_encoder", "open_library"]
 
 HIDDEN = "\ufdd0"
 """A noncharacter: Unicode promises that it never stands for anything in a text."""
@@ -99,8 +99,15 @@ def further_encoder(encoder: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
     return _opened(_canonical(settings)) if first else encoder
 
 
-class _Refusals:
-    """Turns the library's refusals, which are bare `Exception`s, into one line; a more particular error is a defect and passes."""
+class Refusals:
+    """Turns errors of the library into one line, those of some types; a more particular one is a defect and passes.
+
+    Args:
+        kinds: the types, by name: that of a panic can be named in no other way.
+    """
+
+    def __init__(self, *kinds: str) -> None:
+        self._kinds = kinds
 
     def __enter__(self) -> None:
         pass
@@ -108,9 +115,12 @@ class _Refusals:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # Half of a surrogate pair, which JSON can spell, is no character: the library is never asked.
-        if kind is Exception or kind is UnicodeEncodeError:
+        if kind is not None and kind.__name__ in self._kinds:
             raise UserError(say("text.library_refuses", reason=" ".join(str(error).split())[:200])) from None
+
+
+PANIC = "PanicException"
+"""The name of what the library raises where it has not looked: at a damaged table of characters, when read or when used."""
 
 
 def _opened(text: str) -> tokenizers.Tokenizer:
@@ -119,7 +129,8 @@ def _opened(text: str) -> tokenizers.Tokenizer:
     Raises:
         UserError: the library cannot read it.
     """
-    with _Refusals():
+    # Its refusals are bare exceptions. Half of a surrogate pair, which JSON can spell, never comes to it.
+    with Refusals("Exception", "UnicodeEncodeError", PANIC):
         made = tokenizers.Tokenizer.from_str(text)
     made.no_truncation()
     made.no_padding()
