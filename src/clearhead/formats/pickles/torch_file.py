@@ -16,7 +16,7 @@ from clearhead.formats.pickles.look import DAMAGE, MOST_BYTES, Looked, check_ste
 from clearhead.formats.tensors import HeldTensors, Tensors
 from clearhead.messages import UserError, say
 
-MAPPED = 1 << 26
+MAPPED = 1 << 23
 """How many bytes are read before the pages of the file that have been read are given back."""
 
 
@@ -87,17 +87,30 @@ class MappedTensors:
     def read(self, name: str, first: int = 0, last: int | None = None) -> Tensor:
         """As `Tensors.read`."""
         try:
-            if self._held is None:
-                self._held = self._weights(_loaded(self._source, mapped=True))
-            piece = self._held[name][first:last].clone()
+            return self._copied(name, *slice(first, last).indices(self._shapes[name][0])[:2])
         except UserError:
             raise
         except DAMAGE as error:
             raise damaged(self._source, error) from None
-        self._read += piece.nbytes
-        if self._read >= MAPPED:
-            self._held, self._read = None, 0
-        return piece
+
+    def _copied(self, name: str, first: int, last: int) -> Tensor:
+        rows = self._map(name)[first:last]
+        copied, step = torch.empty_like(rows), max(1, MAPPED * len(rows) // max(1, rows.nbytes))
+        del rows
+        for start in range(0, last - first, step):
+            piece = self._map(name)[first + start : min(first + start + step, last)]
+            copied[start : start + len(piece)] = piece
+            self._read += piece.nbytes
+            if self._read >= MAPPED:
+                self._held, self._read = None, 0
+        return copied
+
+    def _map(self, name: str) -> Tensor:
+        if self._held is None:
+            self._held = self._weights(_loaded(self._source, mapped=True))
+        if tuple(self._held[name].shape) != self._shapes[name]:
+            raise ValueError("it has been changed since it was opened")
+        return self._held[name]
 
 
 def _is_zip(path: Path) -> bool:
