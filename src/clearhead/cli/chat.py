@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from jsonargparse import ArgumentParser, Namespace
 
-from clearhead.cli.options import add_device, parse, parser, tell, use_threads
+from clearhead.cli.options import MODEL, add_device, parse, parser, tell, use_threads
 from clearhead.cli.prompts import warn_of_unknown
 from clearhead.cli.sampling import (
     add_ends,
@@ -35,7 +35,7 @@ COMMANDS = ("/reset", "/system", "/settings", "/quit")
 def options() -> ArgumentParser:
     """The flags of `clearhead chat`."""
     made = parser("chat")
-    made.add_argument("model", type=str, help="run directory, or one of its checkpoint folders")
+    made.add_argument("model", type=str, help=MODEL)
     made.add_argument("--system", type=str, default=None, help="what the model is told before the conversation")
     add_ends(made, max_tokens=200)
     add_sampling(made)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 from jsonargparse import ArgumentParser, Namespace
 from tqdm import tqdm
 
-from clearhead.cli.options import add_device, parse, parser, tell, use_threads
+from clearhead.cli.options import MODEL, add_device, parse, parser, tell, use_threads
 from clearhead.messages import UserError, say
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ Answer = tuple[Numbers, Numbers, list[str], list[str]]
 def options() -> ArgumentParser:
     """The flags of `clearhead eval`."""
     made = parser("eval")
-    made.add_argument("model", type=str, help="run directory, or one of its checkpoint folders")
+    made.add_argument("model", type=str, help=MODEL)
     made.add_argument(
         "files",
         type=str,

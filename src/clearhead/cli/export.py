@@ -33,11 +33,10 @@ def run(arguments: Sequence[str]) -> int:
     asked = parse(options(), arguments)
     if asked.format not in FORMATS:
         raise UserError(say("cli.export.format", format=asked.format, known=", ".join(FORMATS)))
-    from clearhead.formats.hugging_face.export import export, must_be_new, size_of  # noqa: PLC0415 - torch comes later
+    from clearhead.formats.hugging_face.export import export, new_place, size_of  # noqa: PLC0415 - torch comes later
     from clearhead.formats.load import load  # noqa: PLC0415
 
-    folder = Path(asked.folder)
-    must_be_new(folder)
+    folder = new_place(Path(asked.folder))
     loaded = load(asked.model, dtype=asked.dtype, device="cpu")
     with bar_of(say("cli.export.bar"), size_of(loaded), size=True, delay=DELAY, leave=False) as bar:
         family = export(loaded, folder, written=bar.move)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from jsonargparse import ArgumentParser, Namespace
 
-from clearhead.cli.options import add_device, parse, parser, use_threads
+from clearhead.cli.options import MODEL, add_device, parse, parser, use_threads
 from clearhead.cli.prompts import answers, prompts_of
 from clearhead.cli.sampling import (
     NEUTRAL,
@@ -39,7 +39,7 @@ AT_ONCE = 16
 def options() -> ArgumentParser:
     """The flags of `clearhead generate`."""
     made = parser("generate")
-    made.add_argument("model", type=str, help="run directory, or one of its checkpoint folders")
+    made.add_argument("model", type=str, help=MODEL)
     made.add_argument(
         "-p",
         "--prompt",

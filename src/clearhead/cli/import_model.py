@@ -37,12 +37,11 @@ def options() -> ArgumentParser:
 def run(arguments: Sequence[str]) -> int:
     """Read the model, say what became of each tensor, and write the run."""
     asked = parse(options(), arguments)
-    from clearhead.formats.hugging_face.export import must_be_new  # noqa: PLC0415 - torch comes later
+    from clearhead.formats.hugging_face.export import new_place  # noqa: PLC0415 - torch comes later
     from clearhead.formats.imported import import_model, size_of  # noqa: PLC0415
     from clearhead.formats.load import load  # noqa: PLC0415
 
-    out = Path(asked.out)
-    must_be_new(out)
+    out = new_place(Path(asked.out))
     loaded = load(asked.source, dtype=asked.dtype, device="cpu")
     with bar_of(say("cli.import.bar"), size_of(loaded), size=True, delay=DELAY, leave=False) as bar:
         made = import_model(loaded, out, written=bar.move)

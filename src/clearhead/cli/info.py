@@ -9,7 +9,7 @@ from typing import Any
 
 from jsonargparse import ArgumentParser
 
-from clearhead.cli.options import instantiate, parse, parser
+from clearhead.cli.options import MODEL, instantiate, parse, parser
 from clearhead.formats.packages import PACKAGES
 from clearhead.messages import UserError, say
 from clearhead.models.config import DecoderConfig, ModelConfig, StackConfig
@@ -22,9 +22,7 @@ from clearhead.models.presets import PRESETS, preset
 def options() -> ArgumentParser:
     """The flags of `clearhead info`."""
     made = parser("info")
-    made.add_argument(
-        "run", nargs="?", default=None, help=f"run directory, checkpoint or preset ({', '.join(PRESETS)})"
-    )
+    made.add_argument("run", nargs="?", default=None, help=f"{MODEL}, or preset ({', '.join(PRESETS)})")
     made.add_argument("--model", type=ModelConfig, default=None, help="sizes and parts of a model that is not built")
     made.add_argument(
         "--batch", type=int, default=12, help="windows, rows or pairs an update learns from, for the memory of training"

@@ -45,6 +45,9 @@ def tell(*lines: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
 
+MODEL = "run directory, one of its checkpoints, Hugging Face folder, .gguf or .pt file, or a name that `clearhead models` lists"
+"""What MODEL may be, for the help of the commands that take one."""
+
 INTERRUPTED = 130
 """Exit status of a command that the user stopped, as shells have it for SIGINT."""
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from jsonargparse import ArgumentParser, Namespace
 
-from clearhead.cli.options import add_device, parse, parser, use_threads
+from clearhead.cli.options import MODEL, add_device, parse, parser, use_threads
 from clearhead.cli.prompts import answers
 from clearhead.messages import UserError, say
 
@@ -28,7 +28,7 @@ WIDEST = 40
 def options() -> ArgumentParser:
     """The flags of `clearhead trace`."""
     made = parser("trace")
-    made.add_argument("model", type=str, help="run directory, or one of its checkpoint folders")
+    made.add_argument("model", type=str, help=MODEL)
     made.add_argument("-p", "--prompt", type=str, default=None, help="the text; for an encoder-decoder the source")
     made.add_argument("--target", type=str, default=None, help="for an encoder-decoder: what it has written so far")
     made.add_argument("--names", type=str, nargs="+", default=["*"], help="patterns of names; * stands for anything")

@@ -19,11 +19,11 @@ def config_of(model: str | Path) -> Config:
         UserError: as `open_model`.
     """
     found = find_model(model)
-    if not isinstance(found, Opened):
-        found = found[0].model
-        assert isinstance(found, Config)  # as every kind of model is
-        return found
-    return found.config
+    if isinstance(found, Opened):
+        return found.config
+    config = found[0].model
+    assert isinstance(config, Config)  # as every kind of model is
+    return config
 
 
 def lasting_name(model: str) -> str:

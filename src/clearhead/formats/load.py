@@ -13,7 +13,7 @@ from clearhead.formats.find import find_model
 from clearhead.formats.opened import Config, Opened, Report
 from clearhead.formats.rows import row
 from clearhead.formats.run import Run
-from clearhead.formats.tensors import HeldTensors
+from clearhead.formats.safetensors_files import SafetensorsFiles
 from clearhead.formats.weights import changing_tensors, fill, fill_tensors, own_tensors, read_base, read_tensors
 from clearhead.messages import UserError, say
 from clearhead.models.adapt import adapt, fold
@@ -95,7 +95,7 @@ def open_run(run: Run, checkpoint: Path | None) -> Opened:
     return Opened(
         config=config,
         tokenizer=run.tokenizer,
-        tensors=HeldTensors(source / "model.safetensors", read_tensors(source / "model.safetensors")),
+        tensors=SafetensorsFiles.of_file(source / "model.safetensors"),
         rows=tuple(row(name, name) for name in names),
         source=source,
         origin="clearhead",

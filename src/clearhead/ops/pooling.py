@@ -58,7 +58,7 @@ def unit_length(x: Tensor) -> Tensor:
     The product of two such vectors is the cosine of their angle.
     """
     wide = x.to(at_least_float32(x.dtype))
-    length = torch.linalg.vector_norm(wide, dim=-1, keepdim=True)
+    length: Tensor = torch.linalg.vector_norm(wide, dim=-1, keepdim=True)
     return (wide / length.masked_fill(length == 0, 1.0)).to(x.dtype)
 
 
