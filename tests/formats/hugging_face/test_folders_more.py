@@ -96,7 +96,7 @@ def test_answers_of_t5(version: str, tmp_path: Path) -> None:
     for seed in range(6):
         source = torch.randint(2, V, (5,), generator=torch.Generator().manual_seed(seed)).tolist()
         expected = theirs.generate(torch.tensor([[*source, 1]]), max_new_tokens=8, do_sample=False)[0, 1:].tolist()
-        assert generate(loaded, source, max_tokens=8, temperature=0).ids == [id for id in expected if id != 1]
+        assert generate(loaded, source, max_tokens=8, temperature=0).ids == expected
         lengths.add(tuple(expected))
     assert len(lengths) > 1
 
