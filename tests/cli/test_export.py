@@ -68,6 +68,15 @@ def test_as_json_and_in_16_bits(clearhead: Clearhead, trained: Path, tmp_path: P
     assert 1.5 < sizes[0] / sizes[1] < 2
 
 
+def test_into_the_folder_where_one_stands(
+    clearhead: Clearhead, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    assert clearhead("export", trained, ".").status == 0
+    assert (tmp_path / "here" / "config.json").exists()
+
+
 def test_numbers_have_no_tokenizer(clearhead: Clearhead, tmp_path: Path) -> None:
     run = saved(tmp_path, DecoderConfig(**SIZES, vocab=7), NumberTokenizer(7))
     said = clearhead("export", run, tmp_path / "out")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.formats.atomic import clear_failure, new_folder, write_json
-from clearhead.formats.hugging_face.export import must_be_new
+from clearhead.formats.hugging_face.export import new_place
 from clearhead.formats.load import Loaded
 from clearhead.formats.run import Run, create_run, read_run
 from clearhead.formats.safetensors_written import Entry, write_safetensors
@@ -35,8 +35,7 @@ def import_model(loaded: Loaded, destination: Path, *, written: Callable[[int], 
     Raises:
         UserError: if there is something at `destination`, or it cannot be written.
     """
-    must_be_new(destination)
-    destination = destination if destination.name.strip(".") else destination.resolve()
+    destination = new_place(destination)
     tensors = own_tensors(loaded.model)
     imported = {"origin": loaded.origin, "source": str(loaded.source.resolve()), "sha256": digest(tensors)}
     details: dict[str, Any] = {"imported": imported, "opening": [*loaded.opening], "closing": [*loaded.closing]}

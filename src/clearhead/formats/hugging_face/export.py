@@ -36,7 +36,7 @@ from clearhead.models.choices import Auto, Learned
 from clearhead.models.config import DecoderConfig, Sight
 from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
 
-__all__ = ["SHARD", "export", "family_for", "lost_in", "must_be_new", "size_of"]
+__all__ = ["SHARD", "export", "family_for", "lost_in", "new_place", "size_of"]
 
 SHARD = 5 * 10**9
 """The most bytes of weights in one file."""
@@ -73,9 +73,7 @@ def export(
     Raises:
         UserError: if no family has all of the model's parts, there is something in `folder`, or it cannot be written.
     """
-    must_be_new(folder)
-    # "." has no name that another folder could take.
-    folder = folder if folder.name.strip(".") else folder.resolve()
+    folder = new_place(folder)
     family = family_for(loaded.config, families)
     tensors, described = _written(loaded, family), _description(loaded, family)
     files = {"config.json": _json(described), **word_files(loaded), **head_files(loaded.config)}
@@ -102,11 +100,16 @@ def size_of(loaded: Loaded) -> int:
     return sum(entry.size for entry in _written(loaded, family_for(loaded.config)).entries)
 
 
-def must_be_new(folder: Path) -> None:
-    """Raise a UserError unless nothing is at `folder`, or an empty folder."""
+def new_place(folder: Path) -> Path:
+    """The folder by a name that another one could take, which "." is not.
+
+    Raises:
+        UserError: unless nothing is there, or an empty folder.
+    """
     with clear_failure(folder):
         if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
             raise UserError(say("export.exists", path=folder))
+        return folder if folder.name.strip(".") else folder.resolve()
 
 
 def family_for(config: Config, families: Sequence[Family] = FAMILIES) -> Family:
