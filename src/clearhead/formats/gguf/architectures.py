@@ -64,7 +64,13 @@ def describe(header: GgufHeader) -> Described:
     own = {key.removeprefix(f"{name}."): value for key, value in header.fields.items() if key.startswith(f"{name}.")}
     fields = Fields(_alike(header, own), header.path, f"GGUF {name}")
     architecture = _ARCHITECTURES[name]
-    config = architecture.read(fields, header, _shared(fields, header))
+    try:
+        config = architecture.read(fields, header, _shared(fields, header))
+    except UserError as error:
+        # What a configuration says of numbers that do not fit says nothing of the file that they stand in.
+        if str(header.path) in str(error):
+            raise
+        raise UserError(say("gguf.impossible", path=header.path, reason=error)) from error
     for neutral, values in _NEUTRAL.items():
         fields.neutral(neutral, *values)
     fields.done()
