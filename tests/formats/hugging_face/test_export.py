@@ -77,7 +77,7 @@ def test_a_field_forgotten_is_seen(tmp_path: Path) -> None:
     assert "llama, differs in norm RMSNorm(eps=1e-05" in refusal(lambda: family_for(model.config, [faulty]))
 
 
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(models())
 def test_every_model_has_a_family_or_is_refused_in_a_line(config: Any) -> None:
     lost = [lost_in(family, config) for family in FAMILIES if module._kind(family) is type(config)]
