@@ -19,6 +19,8 @@ from typing import Any, TypeAlias
 
 import tokenizers
 
+from clearhead.text.library_json import PANIC, Refusals
+
 __all__ = ["Added", "added_bytes", "readable"]
 
 Added: TypeAlias = Callable[[str | None, str], bytes]
@@ -79,9 +81,10 @@ def _by_neighbours(decode: Callable[[Sequence[str]], str], falls_back: bool) -> 
         byte = _BYTE_TOKEN.fullmatch(token) if falls_back else None
         if byte is not None:
             return bytes([int(byte[1], 16)])
-        if before is None:
-            return decode([token]).encode("utf-8")
-        start, both = decode([before]), decode([before, token])
-        return (both[len(start) :] if both.startswith(start) else decode([token])).encode("utf-8")
+        with Refusals(PANIC):
+            if before is None:
+                return decode([token]).encode("utf-8")
+            start, both = decode([before]), decode([before, token])
+            return (both[len(start) :] if both.startswith(start) else decode([token])).encode("utf-8")
 
     return added

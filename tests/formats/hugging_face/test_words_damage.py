@@ -108,6 +108,14 @@ def test_what_stands_around_a_text_is_no_token(tmp_path):
     )
 
 
+def test_what_stands_around_a_text_cannot_be_put_there(tmp_path):
+    single = [{"SpecialToken": {"id": "<x>", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 0}}]
+    around = {"type": "TemplateProcessing", "single": single, "pair": single, "special_tokens": {}}
+    assert "The tokenizer cannot be read" in refusal(tmp_path, {"tokenizer.json": {**WHOLE, "post_processor": around}})
+    around["special_tokens"] = {"<x>": {"id": "<x>", "ids": [4], "tokens": ["<x>"]}}
+    assert "The tokenizer cannot be read" in refusal(tmp_path, {"tokenizer.json": {**WHOLE, "post_processor": around}})
+
+
 def test_another_model_s_tokenizer(tmp_path):
     line = refusal(tmp_path, {"tokenizer.json": WHOLE}, config=DecoderConfig(vocab=100))
     assert "The tokenizer has 321 tokens and the model 100 ids" in line
@@ -123,6 +131,10 @@ def test_another_model_s_tokenizer(tmp_path):
         ({"extra_special_tokens": [5]}, "(extra_special_tokens: 5)"),
         ({"chat_template": 5}, "(chat_template: 5)"),
         ({"chat_template": [{"name": "default", "template": 5}]}, "(chat_template: 5)"),
+        (
+            {"chat_template": [{"name": ["default"], "template": 5}, {"name": "default", "template": [5]}]},
+            "(chat_template: [5])",
+        ),
         ({"chat_template": {"default": ["a"]}}, "(chat_template: ['a'])"),
     ],
 )

@@ -87,8 +87,9 @@ class Declared:
         if found is None and older.exists():
             found = read_settings(older).get("chat_template")
         if isinstance(found, list):
-            found = {each.get("name"): each.get("template") for each in found if isinstance(each, dict)}
-        if isinstance(found, dict):
+            named = (each for each in found if isinstance(each, dict) and each.get("name") == "default")
+            found = next(named, {}).get("template")
+        elif isinstance(found, dict):
             found = found.get("default")
         if found is not None and not isinstance(found, str):
             raise self._damaged("chat_template", found)

@@ -14,6 +14,7 @@ from clearhead.formats.opened import Config, Words
 from clearhead.messages import UserError, say
 from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
 from clearhead.text import LibraryTokenizer
+from clearhead.text.library_json import PANIC, Refusals
 from clearhead.text.numbers import NumberTokenizer
 
 __all__ = ["folder_words"]
@@ -110,9 +111,10 @@ def _around(settings: Settings) -> tuple[_Ids, _Ids]:
     probe = {"type": "WordLevel", "vocab": {"x": 0}, "unk_token": "x"}
     try:
         made = LibraryTokenizer(library_file(probe, post_processor=settings.data.get("post_processor")))
+        with Refusals(PANIC):
+            found = made.tokenizer.encode("x")
     except UserError as error:
         raise UserError(say("exchange.words", path=settings.source, reason=error)) from error
-    found = made.tokenizer.encode("x")
     place = next((place for place, of in enumerate(found.sequence_ids) if of == 0), len(found.ids))
     return tuple(found.ids[:place]), tuple(found.ids[place + 1 :])
 
