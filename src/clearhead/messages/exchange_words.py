@@ -3,7 +3,7 @@
 MESSAGES: dict[str, tuple[str, str]] = {
     "exchange.words": (
         "{path}: {reason}",
-        "{path}：{reason}",
+        "{path}（分词器）：{reason}",
     ),
     "exchange.words_damaged": (
         "{path} cannot be used as a part of a tokenizer ({reason}); it is damaged, take another copy",
