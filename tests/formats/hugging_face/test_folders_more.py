@@ -93,7 +93,7 @@ def test_answers_of_t5(version: str, tmp_path: Path) -> None:
             tensor.mul_(1 if tensor.dim() == 1 else 2)
     theirs.save_pretrained(tmp_path)
     loaded, lengths = load(tmp_path, dtype="float64", device="cpu"), set()
-    for seed in range(6):
+    for seed in range(3):
         source = torch.randint(2, V, (5,), generator=torch.Generator().manual_seed(seed)).tolist()
         expected = theirs.generate(torch.tensor([[*source, 1]]), max_new_tokens=8, do_sample=False)[0, 1:].tolist()
         assert generate(loaded, source, max_tokens=8, temperature=0).ids == expected

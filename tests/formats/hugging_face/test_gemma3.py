@@ -121,7 +121,7 @@ GREEDY = ("biases, a head of its own", 0.6)
 @torch.no_grad()
 def test_greedy_texts() -> None:
     """Past the window, and past where a cache begins to forget."""
-    assert max(check_greedy(theirs_of(*GREEDY)) for _ in range(3)) > 4
+    assert max(check_greedy(theirs_of(*GREEDY)) for _ in range(2)) > 4
 
 
 @torch.no_grad()
