@@ -6,6 +6,7 @@ from clearhead.text.files import LEAST_BYTES, DecodedText, read_text
 from clearhead.text.ids import Ids
 from clearhead.text.library import LibraryTokenizer
 from clearhead.text.marked import MarkedTokenizer
+from clearhead.text.numbers import NumberTokenizer
 from clearhead.text.pairs import Pair, Pairs, look_like_pairs, read_pairs, split_pairs
 from clearhead.text.saved import read_tokenizer, tokenizer_from_dict
 from clearhead.text.sources import Sources, find_sources
@@ -23,6 +24,7 @@ __all__ = [
     "Ids",
     "LibraryTokenizer",
     "MarkedTokenizer",
+    "NumberTokenizer",
     "Pair",
     "Pairs",
     "Reading",

@@ -17,8 +17,7 @@ from clearhead.formats.gguf.sentencepiece import merges_of, sentence_pieces
 from clearhead.formats.library_files import Splitting, added_token, byte_level
 from clearhead.formats.opened import Words
 from clearhead.messages import UserError, say
-from clearhead.text import LibraryTokenizer, Tokenizer
-from clearhead.text.numbers import NumberTokenizer
+from clearhead.text import LibraryTokenizer, NumberTokenizer, Tokenizer
 
 __all__ = ["gguf_words"]
 

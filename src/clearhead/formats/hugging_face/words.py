@@ -13,9 +13,8 @@ from clearhead.formats.library_files import library_file
 from clearhead.formats.opened import Config, Words
 from clearhead.messages import UserError, say
 from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
-from clearhead.text import LibraryTokenizer
+from clearhead.text import LibraryTokenizer, NumberTokenizer
 from clearhead.text.library_json import PANIC, Refusals
-from clearhead.text.numbers import NumberTokenizer
 
 __all__ = ["folder_words"]
 
