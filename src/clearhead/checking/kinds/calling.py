@@ -1,0 +1,226 @@
+"""How a module of sequences is called: which parameter is the stream, the memory, a mask, and what the others get."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from clearhead.checking.target import Target
+
+KEY, VALUE = r"k|keys?|x_k|k_in|key_states|input_k", r"v|values?|x_v|v_in|value_states|input_v"
+MEMORY = (
+    r"memory|mem|context|ctx|cond|encoder_(hidden_states|outputs?|out|states)|enc_(out|outputs?|hidden|states)|enc|xa|"
+    r"key_value_states|key_value|kv|x_kv|kv_input|y|source|src|other|z|encoded|encoder_x|cross_states|memories"
+)
+MEMORY_MASK = r"(memory|context|ctx|encoder|enc|cross|src|source|mem|kv)_.*(mask|valid)|.*(memory|context|encoder)_mask"
+MASK = r".*mask.*|valid|keep|padding|pad|is_pad|visible|allowed|attend_to|key_valid|valid_keys"
+EMPTY = r".*(cache|past|state).*|.*bias.*|head_mask|layer_head_mask"
+FLAG = r"need_.*|output_.*|return_.*|use_.*|is_training|training|train|deterministic|verbose|inference"
+CAUSAL = r"is_causal|causal"
+START = r"start_?pos|offset|start|pos_offset|seqlen_offset"
+POSITIONS = r"(input_)?pos(ition)?s?(_ids?)?|cache_position|input_pos"
+TABLES = r"pos(ition)?_emb(edding)?s?|rotary(_emb|_pos_emb|_embedding)?|rope|cos_sin|pe"
+TURNS = r"freqs(_cis|_complex)?|freq_cis|rot"
+
+
+@dataclass(frozen=True)
+class Style:
+    """One way to call a module.
+
+    Args:
+        roles: (parameter, role) in the order of the signature: x, key, value, memory, memory_key, memory_value, memory_mask, mask,
+            none, flag, causal, start, positions, tables, cos, sin, turns; a parameter that is left to its default is not named, unless
+            it is a memory or a mask.
+        by_name: parameters that are given by name.
+        positions_rows: whether positions have an axis of rows.
+        head_width: d, for tables of angles.
+        batch_first: whether the module wants the rows first.
+        causal: what a required flag of that name gets.
+    """
+
+    roles: tuple[tuple[str, str], ...]
+    by_name: frozenset[str] = frozenset()
+    positions_rows: bool = True
+    head_width: int = 8
+    batch_first: bool = True
+    causal: bool = False
+
+    def names(self, role: str) -> list[str]:
+        """The parameters that have this role."""
+        return [name for name, found in self.roles if found == role]
+
+    @property
+    def takes_memory(self) -> bool:
+        """Whether keys and values may come from elsewhere than the stream."""
+        return any(role in ("key", "memory", "memory_key") for _, role in self.roles)
+
+
+def styles(target: Target, head_width: int, batch_first: bool, causal: bool) -> Iterator[Style]:
+    """Ways to call the target, the likeliest first."""
+    parameters = [p for p in target.signature.parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    if not parameters:
+        yield Style((("x", "x"),), batch_first=batch_first)
+        return
+    roles = []
+    for index, parameter in enumerate(parameters):
+        role = "x" if index == 0 else _role(parameter)
+        if role:
+            roles.append((parameter.name, role))
+    if any(role in ("memory", "memory_key") for _, role in roles):
+        # Only beside a memory is src_mask, or encoder_mask, one of the memory.
+        roles = [(n, "memory_mask" if r == "mask" and re.fullmatch(MEMORY_MASK, n.lower()) else r) for n, r in roles]
+    by_name = frozenset(p.name for p in parameters if p.kind is p.KEYWORD_ONLY) | _after_a_gap(parameters, roles)
+    base = Style(tuple(roles), by_name, True, head_width, batch_first, causal)
+    yield base
+    needed = {role for _, role in roles}
+    if needed & {"positions"}:
+        yield replace(base, positions_rows=False)
+    if needed & {"tables", "cos", "sin", "turns"}:
+        yield replace(base, head_width=head_width // 2)
+        yield replace(base, head_width=head_width * 2)
+    if "memory" in needed and parameters[1].default is parameters[1].empty and len(parameters) >= 2:
+        # A second input of unknown meaning may also be a mask.
+        yield replace(base, roles=tuple((n, "mask" if r == "memory" else r) for n, r in roles))
+
+
+def _after_a_gap(parameters: list[inspect.Parameter], roles: list[tuple[str, str]]) -> frozenset[str]:
+    """Those that must be named because one before them is left to its default, or may be left out."""
+    named = {name for name, _ in roles}
+    out, gap = set(), False
+    for parameter in parameters:
+        optional = parameter.default is not parameter.empty
+        gap = gap or optional
+        if gap and parameter.name in named:
+            out.add(parameter.name)
+    return frozenset(out)
+
+
+def _role(parameter: inspect.Parameter) -> str:
+    """What a parameter after the first is for; "" if it is left to its default."""
+    name, required = parameter.name.lower(), parameter.default is parameter.empty
+
+    def fits(pattern: str) -> bool:
+        return re.fullmatch(pattern, name) is not None
+
+    if fits(KEY) or fits(VALUE):
+        letter = "key" if fits(KEY) else "value"
+        return letter if required else f"memory_{letter}"
+    if fits(MASK) and not fits(EMPTY):
+        return "mask"
+    if fits(MEMORY):
+        return "memory"
+    return _filler(fits) if required else ""
+
+
+def _filler(fits: Any) -> str:
+    """What a required parameter that is neither input nor mask gets."""
+    table = (
+        (CAUSAL, "causal"),
+        (FLAG, "flag"),
+        (START, "start"),
+        (TABLES, "tables"),
+        (r".*cos.*", "cos"),
+        (r".*sin.*", "sin"),
+        (TURNS, "turns"),
+        (POSITIONS, "positions"),
+    )
+    return next((role for pattern, role in table if fits(pattern)), "none")
+
+
+def called(
+    style: Style,
+    module: Any,
+    x: Tensor,
+    masks: dict[str, Tensor] | None = None,
+    memory: Tensor | None = None,
+) -> Any:
+    """What the module returns.
+
+    Args:
+        style: how it is called.
+        module: the code.
+        x: (B,T,D), or ids (B,T).
+        masks: by parameter, as the module wants them.
+        memory: (B,S,D) from which keys and values come; the stream itself if None.
+    """
+    stream = x if style.batch_first else x.transpose(0, 1)
+    other = memory if memory is None or style.batch_first else memory.transpose(0, 1)
+    positional: list[Any] = []
+    named: dict[str, Any] = {}
+    for name, role in style.roles:
+        value = _given(style, (name, role), (x, stream, other), masks or {})
+        if value is _LEFT_OUT:
+            continue
+        if name in style.by_name:
+            named[name] = value
+        else:
+            positional.append(value)
+    return module(*positional, **named)
+
+
+_LEFT_OUT = object()
+
+
+def _given(
+    style: Style, parameter: tuple[str, str], inputs: tuple[Tensor, Tensor, Tensor | None], masks: dict[str, Tensor]
+) -> Any:
+    """The value of a parameter."""
+    (name, role), (x, stream, memory) = parameter, inputs
+    if role == "x":
+        return stream
+    if role in ("key", "value"):
+        return stream if memory is None else memory
+    if role in ("memory_key", "memory_value", "memory"):
+        needed = name not in style.by_name
+        return memory if memory is not None else stream if needed else _LEFT_OUT
+    if role in ("mask", "memory_mask"):
+        return masks.get(name, None if name not in style.by_name else _LEFT_OUT)
+    return _filled(style, role, x)
+
+
+def _filled(style: Style, role: str, x: Tensor) -> Any:
+    """The value of a parameter that is no input."""
+    length = x.shape[1]
+    constants = {"none": None, "flag": False, "causal": style.causal, "start": 0}
+    if role in constants:
+        return constants[role]
+    places = torch.arange(length, device=x.device)
+    if role == "positions":
+        return places.expand(x.shape[0], length) if style.positions_rows else places
+    kind = x.dtype if x.is_floating_point() else torch.float32
+    half = max(style.head_width // 2, 1)
+    angles = places[:, None].to(kind) * 100.0 ** (-torch.arange(half).to(kind) / half)
+    if role == "turns":
+        return torch.polar(torch.ones_like(angles), angles)
+    doubled = torch.cat([angles, angles], -1)
+    if role in ("cos", "sin"):
+        return doubled.cos() if role == "cos" else doubled.sin()
+    return doubled.cos()[None], doubled.sin()[None]
+
+
+def output_of(result: Any, rows: int, length: int, width: int | None) -> Tensor | None:
+    """The stream among what a module returned: (B,T,D) in a tensor, tuple, dictionary or object; None if there is none."""
+    found = [t for t in _tensors(result) if t.is_floating_point()]
+    shaped = [t for t in found if t.dim() == 3 and tuple(t.shape[:2]) == (rows, length)]
+    wide = [t for t in shaped if t.shape[2] == width]
+    return next(iter(wide or shaped), None)
+
+
+def first_of(result: Any) -> Tensor:
+    """The first tensor of real numbers among what a module returned, whatever its shape."""
+    return next(t for t in _tensors(result) if t.is_floating_point())
+
+
+def _tensors(value: Any, depth: int = 0) -> Iterator[Tensor]:
+    if isinstance(value, Tensor):
+        yield value
+    elif depth < 4:
+        inner = value if isinstance(value, tuple | list | dict) else getattr(value, "__dict__", {})
+        for item in inner.values() if isinstance(inner, dict) else inner:
+            yield from _tensors(item, depth + 1)

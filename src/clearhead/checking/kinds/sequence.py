@@ -1,0 +1,168 @@
+"""Opening a module of sequences: how it is called, its sizes, its masks and its claims are found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from clearhead.checking.case import Case, Inputs
+from clearhead.checking.claims import size, stated
+from clearhead.checking.constructing import USUAL
+from clearhead.checking.kinds import claimed
+from clearhead.checking.kinds.calling import Style, output_of, styles
+from clearhead.checking.kinds.kind import NoInterfaceError
+from clearhead.checking.kinds.masks_found import MaskUse
+from clearhead.checking.kinds.masks_tried import masks_of
+from clearhead.checking.kinds.sequence_case import SequenceCase, required, run, run_all, stream_of
+from clearhead.checking.settings import Settings
+from clearhead.checking.strangers import Attempt
+from clearhead.checking.target import Target
+
+__all__ = ["MaskUse", "SequenceCase", "open_sequence", "required", "run", "run_all", "stream_of"]
+
+ROWS, LENGTH = 3, 5
+"""Of trial calls: unlike each other, the usual numbers of heads, and the usual widths."""
+
+
+def open_sequence(target: Target, settings: Settings, *, ids: bool = False) -> SequenceCase:
+    """How the target is called, found by trial; masks and claims with it.
+
+    Args:
+        target: the code under check, a module.
+        settings: what the user says of it.
+        ids: whether it is to be fed with ids.
+
+    Raises:
+        NoInterfaceError: if no known way fits.
+    """
+    opened = _called(target, settings, ids)
+    limited = _limited(opened, settings)
+    masks = masks_of(limited, settings) if settings.call is None else ()
+    return replace(
+        limited,
+        takes_mask=masks[0] if masks else None,
+        masks=masks,
+        causal=claimed.causal(target, settings),
+        window=claimed.window(target, settings),
+    )
+
+
+def _called(target: Target, settings: Settings, ids: bool) -> SequenceCase:
+    """The first way of calling that gives (B,T,D)."""
+    tried: list[str] = []
+    own = stated(target, "batch_first")
+    batch_first = own is not False
+    heads, kv_heads = size(target, settings, "heads"), size(target, settings, "kv_heads")
+    vocab = size(target, settings, "vocab") or _ids(target) or USUAL["vocab"]
+    for dtype in (torch.float64, torch.float32):
+        for width in _widths(target, settings):
+            angles = size(target, settings, "head_width") or (width // heads if heads else width)
+            for style in styles(target, angles, batch_first, bool(settings.causal)):
+                for length in _lengths(target, settings):
+                    built = _case(target, settings, style, width, vocab=vocab if ids else None, dtype=dtype)
+                    found = replace(built, heads=heads, kv_heads=kv_heads, fixed=None if length == LENGTH else length)
+                    reason, more = _tries(found, length)
+                    if not reason:
+                        return replace(found, returns_weights=more)
+                    tried.append(f"{tuple(style.roles)} D={width} T={length} {dtype}: {reason}")
+    raise NoInterfaceError(list(dict.fromkeys(tried))[:6])
+
+
+def _case(
+    target: Target, settings: Settings, style: Style, width: int, *, vocab: int | None, dtype: torch.dtype
+) -> SequenceCase:
+    def inputs(rows: int, length: int, seed: int, kind: torch.dtype) -> Inputs:
+        drawn = torch.Generator().manual_seed(settings.seed * 1000 + seed)
+        if vocab is not None:
+            return (torch.randint(0, vocab, (rows, length), generator=drawn),)
+        return (torch.randn(rows, length, width, generator=drawn, dtype=torch.float64).to(kind),)
+
+    def runs(module: Any, given: Inputs) -> Tensor:
+        kind = (
+            next((p.dtype for p in module.parameters() if p.is_floating_point()), dtype)
+            if isinstance(module, nn.Module)
+            else dtype
+        )
+        plain = replace(found, case=replace(found.case, dtype=kind))
+        return run(plain, module, given[0])
+
+    case = Case(target, inputs, runs, dtype)
+    memory = style.takes_memory
+    found = SequenceCase(
+        case,
+        style,
+        width,
+        style.batch_first,
+        None,
+        (),
+        memory,
+        ids=vocab is not None,
+        vocab=vocab or 61,
+        call=settings.call,
+    )
+    return found
+
+
+def _tries(case: SequenceCase, length: int) -> tuple[str, bool]:
+    """Why a call does not give (B,T,D), "" if it does, and whether it gives more than that."""
+    with Attempt() as attempt, torch.no_grad():
+        x = case.inputs(ROWS, length)
+        result = run_all(case, case.case.ready(), x)
+        rows = (ROWS, length) if case.style.batch_first else (length, ROWS)
+        found = output_of(result, *rows, case.width)
+        if found is None:
+            shapes = result.shape if isinstance(result, Tensor) else type(result).__name__
+            return f"gives {shapes}", False
+        return "", not isinstance(result, Tensor)
+    return attempt.reason, False
+
+
+def _widths(target: Target, settings: Settings) -> Iterator[int]:
+    """Candidates for D, the likeliest first."""
+    made, seen = target.make(), []
+    if settings.width:
+        yield settings.width
+        return
+    named = size(target, settings, "width")
+    parts = list(made.modules()) if isinstance(made, nn.Module) else []
+    matrices = [p for p in made.parameters() if p.dim() >= 2] if isinstance(made, nn.Module) else []
+    seen += [m.in_features for m in parts if isinstance(m, nn.Linear)][:1]
+    seen += [m.normalized_shape[-1] for m in parts if isinstance(m, nn.LayerNorm)][:1]
+    seen += [m.embed_dim for m in parts if isinstance(m, nn.MultiheadAttention)][:1]
+    seen += [m.in_channels for m in parts if isinstance(m, nn.Conv1d)][:1]
+    seen += [n for p in matrices[:1] for n in (p.shape[-2], p.shape[-1])]
+    yield from dict.fromkeys([named] * (named is not None) + seen + [USUAL["width"]])
+
+
+def _lengths(target: Target, settings: Settings) -> list[int]:
+    """Lengths to try: a short one, then the one length that a buffer of fixed size may want."""
+    context = size(target, settings, "context")
+    made = target.make()
+    squares = [b.shape[-1] for b in made.buffers() if b.dim() >= 2] if isinstance(made, nn.Module) else []
+    wanted = [context] * (context is not None) + squares
+    return list(dict.fromkeys([LENGTH, *(n for n in wanted if 1 < n <= 128)]))
+
+
+def _ids(target: Target) -> int | None:
+    """How many ids the first embedding that is none of positions has."""
+    made = target.make()
+    named = made.named_modules() if isinstance(made, nn.Module) else []
+    return next((m.num_embeddings for name, m in named if isinstance(m, nn.Embedding) and "pos" not in name), None)
+
+
+def _limited(case: SequenceCase, settings: Settings) -> SequenceCase:
+    """The case with its longest input, where it takes no more than a few."""
+    if case.fixed is not None or not _tries(case, 64)[0]:
+        return case
+    stated_context = size(case.case.target, settings, "context")
+    if stated_context is not None and stated_context < 64 and not _tries(case, stated_context)[0]:
+        return replace(case, limit=stated_context)
+    low, high = LENGTH, 64
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _tries(case, middle)[0] else (middle, high)
+    return replace(case, limit=low)
