@@ -33,6 +33,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{path} is damaged: {what} is not UTF-8 text; take another copy",
         "{path} 已损坏：{what} 不是 UTF-8 文本；请换一份",
     ),
+    "gguf.not_name": (
+        "{path} is damaged: what stands as the name of {what} is none; take another copy",
+        "{path} 已损坏：{what} 的名称不成名称；请换一份",
+    ),
     "gguf.value_type": (
         "{path}: {name} is of type {kind}, which no GGUF file has; the file is damaged, take another copy",
         "{path}：{name} 的类型是 {kind}，GGUF 没有这种类型；文件已损坏，请换一份",

@@ -146,10 +146,15 @@ def test_tensors_that_have_no_place(path: Path, architecture: str, name: str) ->
 
 def test_what_a_file_may_be_instead(path: Path) -> None:
     assert "adapter" in refusal(path, "llama", {"general.type": "adapter"})
+    # What the file says cannot break the line.
+    assert r"a\nb" in refusal(path, "llama", {"general.type": "a\nb"})
+    assert r"a\nb" in refusal(path, "llama", {"llama.rope.scaling.type": "a\nb"})
     assert "one of 3 parts" in refusal(path, "llama", {"split.count": 3})
 
 
-@pytest.mark.parametrize(("found", "nearest"), [("llama4", "llama"), ("qwen2moe", "qwen2"), ("gptj", "gpt2")])
+@pytest.mark.parametrize(
+    ("found", "nearest"), [("llama4", "llama"), ("qwen2moe", "qwen2"), ("gptj", "gpt2"), ("llama\n", "llama")]
+)
 def test_other_architectures(path: Path, found: str, nearest: str) -> None:
     write(path, {"general.name": "x"}, {}, "F32", found)
     with pytest.raises(UserError) as error:

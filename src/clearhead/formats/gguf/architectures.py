@@ -59,7 +59,7 @@ def describe(header: GgufHeader) -> Described:
         known = sorted(_ARCHITECTURES)
         nearest = get_close_matches(name, known, 1, 0.0)[0]
         raise UserError(
-            say("gguf.architecture", path=header.path, found=name[:60], known=", ".join(known), nearest=nearest)
+            say("gguf.architecture", path=header.path, found=repr(name)[:60], known=", ".join(known), nearest=nearest)
         )
     own = {key.removeprefix(f"{name}."): value for key, value in header.fields.items() if key.startswith(f"{name}.")}
     fields = Fields(_alike(header, own), header.path, f"GGUF {name}")

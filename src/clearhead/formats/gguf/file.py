@@ -39,6 +39,6 @@ def open_gguf(path: Path) -> Opened:
 def _must_be_a_model(header: GgufHeader) -> None:
     kind, parts = header.take("general.type", str, "model"), header.take("split.count", int, 1)
     if kind != "model":
-        raise UserError(say("gguf.kind", path=header.path, kind=kind[:60]))
+        raise UserError(say("gguf.kind", path=header.path, kind=repr(kind)[:60]))
     if parts > 1:
         raise UserError(say("gguf.split", path=header.path, count=parts))

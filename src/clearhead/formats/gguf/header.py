@@ -25,6 +25,8 @@ MAGIC = b"GGUF"
 VERSIONS = (2, 3)
 DEEPEST = 4
 """How deep arrays may lie in arrays; nobody writes more than two."""
+LONGEST_NAME = 256
+"""Of keys and tensors; of the latter, others take 64."""
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 """The types of numbers, as `struct` and numpy write them."""
 _TEXT, _ARRAY = 8, 9
@@ -128,7 +130,7 @@ def _read(path: Path, window: Window) -> GgufHeader:
     fields: dict[str, Any] = {}
     for index in range(count):
         what = f"metadata[{index}]"
-        key = window.text(what)
+        key = _name(window, what)
         if key in fields:
             raise UserError(say("gguf.twice", path=path, name=key))
         fields[key] = _value(window, window.count(what, "I"), key, 0)
@@ -173,8 +175,16 @@ def _value(window: Window, kind: int, key: str, depth: int) -> Any:
     return [_value(window, inner, key, depth + 1) for _ in range(count)]
 
 
-def _claimed(window: Window, what: str) -> Claimed:
+def _name(window: Window, what: str) -> str:
+    """A name, which can stand in a message."""
     name = window.text(what)
+    if len(name) > LONGEST_NAME or not name.isprintable():
+        raise UserError(say("gguf.not_name", path=window.path, what=what))
+    return name
+
+
+def _claimed(window: Window, what: str) -> Claimed:
+    name = _name(window, what)
     axes = window.count(what, "I")
     if axes > MOST_AXES:
         raise UserError(say("gguf.axes", path=window.path, name=name, axes=axes, most=MOST_AXES))

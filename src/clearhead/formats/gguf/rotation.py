@@ -55,7 +55,8 @@ def _fraction(turned: int, head_width: int) -> float:
 
 def _scaling(fields: Fields) -> Scaling:
     kinds = {"none": Unscaled, "linear": Linear, "yarn": YaRN}
-    kind = fields.choose("rope.scaling.type", kinds, "linear")
+    fields.neutral("rope.scaling.type", *kinds)
+    kind = kinds[fields.take("rope.scaling.type", str, "linear")]
     # Old files call it so.
     factor = decimal(fields.take("rope.scaling.factor", float, fields.take("rope.scale_linear", float, 0.0)))
     original = fields.take("rope.scaling.original_context_length", int, None)
