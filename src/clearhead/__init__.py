@@ -15,8 +15,10 @@ from clearhead._lazy import lazily
 from clearhead.messages import UserError
 
 if TYPE_CHECKING:
+    from clearhead.checking.check import check
     from clearhead.formats.load import Loaded, load
     from clearhead.generation.beams import beam_search
+    from clearhead.generation.embedding import embed
     from clearhead.generation.generate import generate, generate_batch, stream
     from clearhead.generation.request import Request
     from clearhead.generation.sampling import SamplingSettings
@@ -42,6 +44,8 @@ __all__ = [
     "UserError",
     "beam_search",
     "build",
+    "check",
+    "embed",
     "fit",
     "generate",
     "generate_batch",
@@ -64,6 +68,8 @@ __getattr__ = lazily(
         "Trace": "clearhead.tracing.trace",
         "beam_search": "clearhead.generation.beams",
         "build": "clearhead.models.build",
+        "check": "clearhead.checking.check",
+        "embed": "clearhead.generation.embedding",
         "fit": "clearhead.training.fit",
         "generate": "clearhead.generation.generate",
         "generate_batch": "clearhead.generation.generate",

@@ -5,7 +5,10 @@ from __future__ import annotations
 from clearhead.checking.decoder import check_decoder
 from clearhead.checking.encoder_decoder import check_encoder_decoder
 from clearhead.checking.finding import Finding
+from clearhead.checking.report import Check, Fault, Report
+from clearhead.checking.settings import Settings
 from clearhead.formats.load import Loaded, writer_of
+from clearhead.messages import say
 from clearhead.models.config import DecoderConfig
 from clearhead.models.config_encoders import EncoderDecoderConfig
 from clearhead.models.decoder import Decoder
@@ -28,3 +31,24 @@ def check_model(loaded: Loaded, *, seed: int = 0) -> list[Finding]:
         case EncoderDecoder() as model, EncoderDecoderConfig() as config:
             return check_encoder_decoder(model, config, seed=seed)
     raise TypeError(f"there are no checks of a {type(loaded.model).__name__}")
+
+
+def model_report(name: str, loaded: Loaded, settings: Settings) -> Report:
+    """The checks of a model as a report.
+
+    Args:
+        name: what the user called it.
+        loaded: what `load` gave.
+        settings: the seed, and which checks are wanted.
+
+    Raises:
+        UserError: as `check_model`.
+    """
+    found = [each for each in check_model(loaded, seed=settings.seed) if not settings.only or each.id in settings.only]
+    checks = tuple(Check(each.id, "pass" if each.passed else "fail", each.evidence, each.largest) for each in found)
+    faults = tuple(
+        Fault(each.id, "consistent", each.evidence, str(loaded.source), say("checking.mend_model"))
+        for each in found
+        if not each.passed
+    )
+    return Report(name, "seq2seq" if isinstance(loaded.model, EncoderDecoder) else "lm", False, checks, faults)

@@ -1,44 +1,112 @@
-"""`clearhead check`: prove that a trained model does what its equations say."""
+"""`clearhead check`: whether a model, or anybody's attention code, does what it should, and what the mistake is called."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
-from jsonargparse import ArgumentParser
+from jsonargparse import ArgumentParser, Namespace
 
-from clearhead.cli.options import parse, parser, use_threads
-from clearhead.messages import say
+from clearhead.checking.guard import guarded
+from clearhead.cli.check_page import page
+from clearhead.cli.check_text import lines
+from clearhead.cli.options import parse, parser, tell
+from clearhead.messages import UserError, say
+
+KINDS = "attention, sdpa, block, encoder, lm, seq2seq, norm, rotary, positions, loss or sampler"
+SIZES = {
+    "width": "features of a position, where that cannot be found out",
+    "heads": "query heads",
+    "kv-heads": "key/value heads",
+    "vocab": "token ids",
+    "context": "the most positions",
+    "window": "how many keys a query sees, itself included",
+}
 
 
 def options() -> ArgumentParser:
     """The flags of `clearhead check`."""
     made = parser("check")
-    made.add_argument("model", type=str, help="run directory, or one of its checkpoint folders")
-    made.add_argument("--seed", type=int, default=0, help="of the ids that the model reads")
-    made.add_argument("--threads", type=int, default=None, help="CPU threads; as many as PyTorch picks if not given")
+    made.add_argument(
+        "target", type=str, help="FILE.py:NAME or package.module:NAME (class, instance or factory), or a MODEL"
+    )
+    made.add_argument("--kind", type=str, default=None, help=f"{KINDS}; guessed if not given")
+    for name, meaning in SIZES.items():
+        made.add_argument(f"--{name}", type=int, default=None, help=meaning)
+    made.add_argument("--causal", action="store_true", help="a position may not see later ones")
+    made.add_argument("--no-causal", action="store_true", help="it may")
+    made.add_argument("--mask-true", type=str, default=None, help="what True in a mask means: keep or drop")
+    made.add_argument(
+        "--set",
+        type=str,
+        action="append",
+        default=[],
+        help="KEY=VALUE, an argument of the constructor; may be given again",
+    )
+    made.add_argument("--only", type=str, default=None, help="ids of the checks to run, with commas")
+    made.add_argument("--rounding", action="store_true", help="print what float32 and bfloat16 do to it")
+    made.add_argument("--seed", type=int, default=0, help="of all random inputs")
+    made.add_argument(
+        "--time-limit",
+        type=float,
+        default=120.0,
+        help="seconds; the code runs in a process of its own, which is a guard against crashes and endless loops, not a sandbox",
+    )
+    made.add_argument("--html", type=str, default=None, help="write the report as a page that needs nothing else")
     made.add_argument("--json", action="store_true", help="print one JSON object")
     return made
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Check a model; 0 if all is right, 1 if a fault was found."""
+    """Check; 0 if all is right, 1 if a fault was found, 2 if it could not be checked."""
     asked = parse(options(), arguments)
-    use_threads(asked.threads)
-    from clearhead.checking.model import check_model  # noqa: PLC0415 - torch comes after the flags are right
-    from clearhead.formats.load import load  # noqa: PLC0415
+    if asked.html is not None and not Path(asked.html).parent.is_dir():
+        raise UserError(say("cli.check.no_folder", path=asked.html, folder=Path(asked.html).parent))
+    report = guarded(asked.target, _settings(asked), asked.time_limit)
+    print(json.dumps(report, ensure_ascii=False) if asked.json else "\n".join(lines(report)))
+    if asked.html is not None:
+        Path(asked.html).write_text(page(report), encoding="utf-8")
+        tell(say("cli.check.page", path=asked.html))
+    return _status(report)
 
-    loaded = load(asked.model, dtype="float32", device="cpu")
-    findings = check_model(loaded, seed=asked.seed)
-    right = all(finding.passed for finding in findings)
-    if asked.json:
-        checks = [asdict(finding) for finding in findings]
-        print(json.dumps({"target": str(loaded.source), "ok": right, "checks": checks}, ensure_ascii=False))
-    else:
-        print(say("cli.check.target", source=loaded.source))
-        for finding in findings:
-            print(
-                f"  {say('cli.check.right' if finding.passed else 'cli.check.wrong'):<6} {finding.id}: {finding.evidence}"
-            )
-    return 0 if right else 1
+
+def _status(report: dict[str, Any]) -> int:
+    if any(check["verdict"] == "error" for check in report["checks"]) and not report["faults"]:
+        return 2
+    return 0 if report["ok"] else 1
+
+
+def _settings(asked: Namespace) -> dict[str, Any]:
+    """The fields of `Settings` that were given."""
+    if asked.causal and asked.no_causal:
+        raise UserError(say("cli.check.both_causal"))
+    if asked.mask_true not in (None, "keep", "drop"):
+        raise UserError(say("cli.unknown_choice", flag="--mask-true", value=asked.mask_true, known="keep, drop"))
+    given = {name.replace("-", "_"): asked[name.replace("-", "_")] for name in SIZES}
+    for name, value in given.items():
+        if value is not None and value < 1:
+            raise UserError(say("models.too_small", field=name, value=value, least=1))
+    return {
+        **given,
+        "kind": asked.kind,
+        "causal": True if asked.causal else False if asked.no_causal else None,
+        "mask_true": asked.mask_true,
+        "values": dict(map(_pair, asked.set)),
+        "only": [] if asked.only is None else [each.strip() for each in asked.only.split(",") if each.strip()],
+        "seed": asked.seed,
+        "rounding": asked.rounding,
+    }
+
+
+def _pair(written: str) -> tuple[str, Any]:
+    """KEY=VALUE; the value as JSON if it is that, otherwise as a word. Python's own words for true, false and nothing are understood."""
+    key, found, value = written.partition("=")
+    if not found or not key:
+        raise UserError(say("cli.check.set", written=written))
+    value = {"True": "true", "False": "false", "None": "null"}.get(value, value)
+    try:
+        return key, json.loads(value)
+    except ValueError:
+        return key, value

@@ -53,5 +53,11 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "the code ended its process ({status}) before the check was done; run it by itself to see why",
         "代码在检查完成前结束了进程（{status}）；请单独运行它以查明原因",
     ),
+    "check.sight_expected": ("expected", "应当"),
+    "check.sight_found": ("found", "实际"),
+    "check.sight_marks": (
+        "rows: queries, columns: keys; █ seen, · not, ! seen and must not be, ? not seen and should be",
+        "行：查询，列：键；█ 可见，· 不可见，! 不该见却可见，? 该见却不可见",
+    ),
 }
 """Each kind has a file of its own beside this one."""

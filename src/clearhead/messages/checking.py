@@ -1,6 +1,10 @@
 """Messages said by `checking`: key -> (English, Chinese)."""
 
 MESSAGES: dict[str, tuple[str, str]] = {
+    "checking.mend_model": (
+        "take another copy of the weights; if it stays, it is a defect of clearhead: report it with this output",
+        "请换一份权重；若仍如此，则是 clearhead 的缺陷：请附上此输出报告",
+    ),
     "checking.future": (
         "changing all tokens from t on, at {places} places t, moved earlier outputs by {leak} and later ones by {answer} or more",
         "在 {places} 个位置 t 改变其后的全部 token：之前的输出变动 {leak}，之后的输出变动不小于 {answer}",

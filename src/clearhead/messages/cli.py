@@ -135,15 +135,8 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "there is no setting {name}; the nearest is {near}",
         "没有 {name} 这个设置；最接近的是 {near}",
     ),
-    "cli.check.about": (
-        "prove that a model cannot see the future and that its kernels agree",
-        "证明模型看不到未来，且各内核结果一致",
-    ),
     "cli.info.about": ("parameters, arithmetic and memory of a model", "模型的参数量、计算量与内存"),
     "cli.doctor.about": ("what this machine can do, and whether it computes right", "本机能做什么，以及算得对不对"),
-    "cli.check.target": ("{source}, in float64:", "{source}，以 float64 计算："),
-    "cli.check.right": ("right", "正确"),
-    "cli.check.wrong": ("WRONG", "错误"),
     "cli.info.no_model": (
         "{name} is neither a run directory nor a preset; presets are {known}",
         "{name} 既不是运行目录，也不是预设；预设有 {known}",

@@ -2,7 +2,7 @@
 
 MESSAGES: dict[str, tuple[str, str]] = {
     "exchange.words": (
-        "{path}: {reason}",
+        "{path} (the tokenizer): {reason}",
         "{path}（分词器）：{reason}",
     ),
     "exchange.words_damaged": (

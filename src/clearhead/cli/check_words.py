@@ -1,0 +1,44 @@
+"""The words of a check's report, for console and page alike. Imports without torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from clearhead.messages import say
+
+
+def verdict(name: str) -> str:
+    """What came out of one check."""
+    words = {
+        "pass": say("cli.check.pass"),
+        "fail": say("cli.check.fail"),
+        "skipped": say("cli.check.skipped"),
+        "error": say("cli.check.error"),
+    }
+    return words[name]
+
+
+def certainty(name: str) -> str:
+    """How a fault is known."""
+    return say("cli.check.reproduced") if name == "reproduced" else say("cli.check.consistent")
+
+
+def heading(report: Mapping[str, Any]) -> str:
+    """What was checked, and as what."""
+    target, kind = report["target"], report["kind"]
+    if not kind:
+        return str(target)
+    if report["guessed"]:
+        return say("cli.check.guessed", target=target, kind=kind)
+    return say("cli.check.as_kind", target=target, kind=kind)
+
+
+def effect(fault: Mapping[str, Any]) -> str:
+    """How far the output is off; "" if that is not known."""
+    return "" if fault["effect"] is None else say("cli.check.effect", effect=format(fault["effect"], ".1%"))
+
+
+def columns() -> list[str]:
+    """The heading of the table of number types."""
+    return [say("cli.check.what"), "float32", "bfloat16", say("cli.check.verdict")]
