@@ -33,6 +33,8 @@ def read(fields: Fields) -> DecoderConfig:
         UserError: if a field is missing, of the wrong kind, or asks for what no model of ours does.
     """
     decoder_alone(fields)
+    # Names of other families' dropouts, which GPT-NeoX-20B's file has and no code of theirs reads.
+    fields.ignore("attention_probs_dropout_prob", "hidden_dropout_prob")
     attention_bias = fields.take("attention_bias", bool, True)
     config = DecoderConfig(
         vocab=whole(fields, "vocab_size"),

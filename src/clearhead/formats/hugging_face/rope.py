@@ -50,15 +50,10 @@ def read_rotary(
     rotary = found[0] if found else Rotary(theta=outside.theta, fraction=outside.fraction)
     # Theirs turns an odd number of features and one more, ours an even number.
     if int(rotary.fraction * head_width) % 2:
-        value = f"{rotary.fraction} · {head_width}"
+        part = (next(iter(fraction)), f"{rotary.fraction} · {head_width}")
+        field, value = ("head_dim", head_width) if rotary.fraction == 1 else part
         raise UserError(
-            say(
-                "exchange.field_unsupported",
-                path=fields.source,
-                field=next(iter(fraction)),
-                value=value,
-                family=fields.family,
-            )
+            say("exchange.field_unsupported", path=fields.source, field=field, value=value, family=fields.family)
         )
     return rotary
 
