@@ -81,7 +81,7 @@ def test_logits(both: Both, prompt: str) -> None:
 @SMOLLM2
 @pytest.mark.slow
 def test_a_greedy_answer(both: Both) -> None:
-    ids = ids_of(both, CHAT.format(PROMPTS[0]))
+    ids = ids_of(both, CHAT.format(PROMPTS[2]))
     with torch.no_grad():
         answer = both.theirs.generate(ids, max_new_tokens=50, min_new_tokens=50, do_sample=False)
     # Theirs with a cache, ours without; the end may not come before, in either.
