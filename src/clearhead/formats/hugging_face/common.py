@@ -47,24 +47,11 @@ _OF_THE_TOKENIZER = (
 )
 _OF_THE_FILE = (
     *("architectures", "model_type", "transformers_version", "dtype", "torch_dtype", "_name_or_path", "_commit_hash"),
-    *(
-        "tokenizer_class",
-        "transformers.js_config",
-        "unsloth_version",
-        "unsloth_fixed",
-        "use_cache",
-        "chunk_size_feed_forward",
-    ),
+    *("tokenizer_class", "transformers.js_config", "unsloth_version", "unsloth_fixed", "use_cache", "xla_device"),
+    *("chunk_size_feed_forward", "output_past", "tie_last_hidden_states", "cache_implementation", "name_or_path"),
     *("output_attentions", "output_hidden_states", "return_dict", "torchscript", "tf_legacy_loss", "use_bfloat16"),
-    *(
-        "attn_implementation",
-        "_attn_implementation",
-        "_attn_implementation_autoset",
-        "_attn_implementation_internal",
-        "_flash_attn_2_enabled",
-    ),
-    *("_attn_implementation_internal", "_pre_quantization_dtype", "cache_implementation", "name_or_path"),
-    *("output_past", "tie_last_hidden_states", "unsloth_fixed", "xla_device"),
+    *("attn_implementation", "_attn_implementation", "_attn_implementation_autoset", "_attn_implementation_internal"),
+    *("_flash_attn_2_enabled", "_pre_quantization_dtype"),
 )
 _OF_TRAINING = ("initializer_range", "initializer_factor", "gradient_checkpointing", "classifier_dropout")
 _OF_OTHER_HEADS = (

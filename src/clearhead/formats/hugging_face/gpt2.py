@@ -36,7 +36,7 @@ def read(fields: Fields) -> DecoderConfig:
     # How large the saved masks are; and whether scores are taken in float32, which changes nothing but their rounding.
     fields.ignore("n_ctx", "reorder_and_upcast_attn")
     fields.ignore("summary_type", "summary_use_proj", "summary_activation", "summary_proj_to_labels")
-    fields.ignore("summary_first_dropout", "n_special", "predict_special_tokens", "output_past")
+    fields.ignore("summary_first_dropout", "n_special", "predict_special_tokens")
     fields.neutral("scale_attn_by_inverse_layer_idx", False)
     return simplest(
         DecoderConfig(
