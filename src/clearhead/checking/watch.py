@@ -29,6 +29,7 @@ class Op:
         result: what it gave, a copy.
         where: the line that called it, "att.py:31"; "" if no line of the user's did.
         module: the innermost module that was running, "" for the target itself.
+        live: the positional arguments, the keyword arguments and the result themselves, if they were asked for.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Op:
     result: Any
     where: str
     module: str
+    live: tuple[tuple[Any, ...], Mapping[str, Any], Any] | None = None
 
     def argument(self, position: int, keyword: str, default: Any = None) -> Any:
         """An argument, given by position or by keyword."""
@@ -78,15 +80,17 @@ class Record:
         return [ran for ran in self.runs if ran.module == module]
 
 
-def watched(module: nn.Module | None, call: Callable[[], Any]) -> Record:
+def watched(module: nn.Module | None, call: Callable[[], Any], *, live: bool = False) -> Record:
     """Run `call` and record it.
 
     Args:
         module: whose inner modules are told apart; None for a function.
         call: runs the code under check.
+        live: whether the tensors themselves are kept beside the copies, so that gradients can be taken between them;
+            properties such as `.T` are recorded then, too.
     """
     record = Record()
-    with _hooked(module, record) as running, _Watch(record, running):
+    with _hooked(module, record) as running, _Watch(record, running, live):
         record.result = call()
     return record
 
@@ -94,9 +98,9 @@ def watched(module: nn.Module | None, call: Callable[[], Any]) -> Record:
 class _Watch(TorchFunctionMode):
     """Records each function as it is called."""
 
-    def __init__(self, record: Record, running: list[str]) -> None:
+    def __init__(self, record: Record, running: list[str], live: bool) -> None:
         super().__init__()
-        self.record, self.running = record, running
+        self.record, self.running, self.live = record, running, live
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
@@ -105,12 +109,21 @@ class _Watch(TorchFunctionMode):
         # Properties such as .shape pass here, too, and are no operations.
         name = str(getattr(func, "__name__", func))
         if name in ("__get__", "__set__"):
-            return func(*args, **keywords)
+            result = func(*args, **keywords)
+            if not self.live or not isinstance(result, Tensor):
+                return result
+            name = str(getattr(getattr(func, "__self__", None), "__name__", name))
+            self.record.ops.append(self._op(name, (args, keywords), result, (args, keywords)))
+            return result
         before = (_copied(args), {key: _copied(value) for key, value in keywords.items()})
         result = func(*args, **keywords)
-        where, module = _line(), self.running[-1] if self.running else ""
-        self.record.ops.append(Op(name, before[0], before[1], _copied(result), where, module))
+        self.record.ops.append(self._op(name, before, result, (args, keywords)))
         return result
+
+    def _op(self, name: str, before: Any, result: Any, live: Any) -> Op:
+        where, module = _line(), self.running[-1] if self.running else ""
+        kept = (live[0], live[1], result) if self.live else None
+        return Op(name, before[0], before[1], _copied(result), where, module, kept)
 
 
 @contextmanager
