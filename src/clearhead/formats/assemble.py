@@ -40,9 +40,9 @@ def assemble(opened: Opened, dtype: torch.dtype, device: torch.device | str) -> 
     assert rows.keys() >= own.keys(), f"no row for {sorted(own.keys() - rows.keys())}"
     _must_hold(tensors, [part.name for name in own for part in rows[name].parts])
     retied, unused = _left_over(opened, {part.name for name in own for part in rows[name].parts}, own)
-    filled = {}
+    # All room first: what is read in between then takes places that are free again, not those between the weights.
+    filled = {name: torch.empty(empty.shape, dtype=dtype, device=device) for name, empty in own.items()}
     for name, empty in own.items():
-        filled[name] = torch.empty(empty.shape, dtype=dtype, device=device)
         for first, piece in _pieces(rows[name], tensors, tuple(empty.shape)):
             _must_be_finite(piece, rows[name], tensors)
             filled[name][first : first + len(piece)].copy_(piece)
@@ -61,7 +61,7 @@ def _pieces(row: Row, tensors: Tensors, shape: tuple[int, ...]) -> Iterator[tupl
         # Rows and columns are judged as they lie in the file: a rearrangement of the wrong shape may fail, or fit.
         for part, tensor in zip(row.parts, theirs, strict=True):
             rows = shape[0] if part.rows is None else part.rows
-            wanted = tuple(part.change.theirs(torch.empty(rows, *shape[1:], device="meta")).shape)
+            wanted = (rows, *shape[1:])[:: -1 if part.change.turns else 1]
             _must_fit(tensors, part.name, tuple(tensor.shape), wanted)
         yield 0, row.join(theirs)
         return

@@ -81,7 +81,13 @@ class Fields:
         word = self.take(name, str, default)
         if word not in known:
             raise UserError(
-                say("exchange.field_word", path=self.source, field=name, value=word, known=", ".join(sorted(known)))
+                say(
+                    "exchange.field_word",
+                    path=self.source,
+                    field=name,
+                    value=repr(word)[:60],
+                    known=", ".join(sorted(known)),
+                )
             )
         return known[word]
 

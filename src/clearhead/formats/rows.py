@@ -16,10 +16,12 @@ class Change:
     Args:
         ours: from how the file holds the tensor to how we do.
         theirs: back.
+        turns: whether rows become columns; all else keeps the shape.
     """
 
     ours: Callable[[Tensor], Tensor]
     theirs: Callable[[Tensor], Tensor]
+    turns: bool = False
 
 
 def _same(x: Tensor) -> Tensor:
@@ -31,13 +33,13 @@ def _transposed(x: Tensor) -> Tensor:
 
 
 AS_IS = Change(_same, _same)
-TRANSPOSED = Change(_transposed, _transposed)
+TRANSPOSED = Change(_transposed, _transposed, turns=True)
 """GPT-2's `Conv1D` holds (in, out) where a Linear holds (out, in)."""
 
 
-def _regrouped(x: Tensor, outer: int, inner: int) -> Tensor:
-    """Rows that lie as (outer, inner, rest), as (inner, outer, rest)."""
-    return x.reshape(outer, inner, -1, *x.shape[1:]).transpose(0, 1).reshape(x.shape)
+def _exchanged(x: Tensor, groups: tuple[int, ...], axis: int) -> Tensor:
+    """The rows seen as `groups`, with the group at `axis` and the next one in each other's place."""
+    return x.reshape(*groups, *x.shape[1:]).transpose(axis, axis + 1).reshape(x.shape)
 
 
 def by_head(heads: int) -> Change:
@@ -48,10 +50,10 @@ def by_head(heads: int) -> Change:
     """
 
     def ours(x: Tensor) -> Tensor:
-        return _regrouped(x, heads, 3)
+        return _exchanged(x, (heads, 3, len(x) // (3 * heads)), 0)
 
     def theirs(x: Tensor) -> Tensor:
-        return _regrouped(x, 3, heads)
+        return _exchanged(x, (3, heads, len(x) // (3 * heads)), 0)
 
     return Change(ours, theirs)
 
@@ -64,10 +66,10 @@ def halves_from_pairs(heads: int) -> Change:
     """
 
     def ours(x: Tensor) -> Tensor:
-        return torch.cat([_regrouped(head, len(head) // 2, 2) for head in x.chunk(heads)])
+        return _exchanged(x, (heads, len(x) // (2 * heads), 2), 1)
 
     def theirs(x: Tensor) -> Tensor:
-        return torch.cat([_regrouped(head, 2, len(head) // 2) for head in x.chunk(heads)])
+        return _exchanged(x, (heads, 2, len(x) // (2 * heads)), 1)
 
     return Change(ours, theirs)
 

@@ -27,7 +27,7 @@ from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
 from clearhead.models.decoder import Decoder
 from clearhead.models.encoder import Encoder
 from clearhead.models.encoder_decoder import EncoderDecoder
-from clearhead.models.initialise import initialise
+from clearhead.models.initialise import NothingDrawn, initialise
 from clearhead.models.looks import looks_of
 from clearhead.ops.activation import relu_squared
 from clearhead.ops.attention import Attend, attend_fused, attend_visible
@@ -86,8 +86,11 @@ def build(config: ModelConfig, *, seed: int | None = None, device: torch.device 
     with torch.random.fork_rng(devices=[], enabled=seed is not None):
         if seed is not None:
             torch.manual_seed(seed)
+        if torch.device(device).type == "meta":
+            with torch.device("meta"), NothingDrawn():
+                return _model(config)
         # Weights are drawn on the CPU, so that a seed means the same weights on every device.
-        with torch.device("meta" if torch.device(device).type == "meta" else "cpu"):
+        with torch.device("cpu"):
             model = _model(config)
             initialise(model)
     return model.to(device)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from clearhead.layers.attention import MultiHeadAttention
 from clearhead.layers.feedforward import FeedForward, GatedFeedForward
@@ -14,6 +18,18 @@ from clearhead.models.encoder import Encoder
 
 STANDARD_DEVIATION = 0.02
 BRANCHES = (MultiHeadAttention, FeedForward, GatedFeedForward)
+
+
+class NothingDrawn(TorchFunctionMode):
+    """A block in which nothing is drawn: for models without memory, on which PyTorch would draw all the same, and import its compiler."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        keywords = kwargs or {}
+        if getattr(func, "__name__", "") == "normal_":
+            return keywords["tensor"] if "tensor" in keywords else args[0]
+        return func(*args, **keywords)
 
 
 def initialise(model: nn.Module) -> None:
