@@ -213,6 +213,10 @@ def test_a_classifier_of_a_known_family_is_refused_by_name(tmp_path: Path) -> No
         ({"n_head": 5}, "heads"),
         ({"n_embd": "12"}, "n_embd"),
         ({"layer_norm_epsilon": -1.0}, "eps"),
+        # As fuzzing found: words that would clear a screen, or fill it.
+        ({"activation_function": "\x1b[2J"}, r"'\x1b[2J'"),
+        ({"activation_function": "n" * 5000}, "nnn"),
+        ({"a\nb": 1}, r"'a\nb'"),
     ],
 )
 def test_a_configuration_that_is_not_understood_or_not_of_these_weights(
