@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from clearhead.checking.finding import Finding
 from clearhead.formats.weights import fill, own_tensors
@@ -26,8 +26,14 @@ AGREEMENT = 1e-12
 """How far kernels may differ in float64, beside the size of the logits."""
 
 
-LONGEST = 128
-"""How many tokens are read at most: beyond them there is no other way to go wrong, and a large model takes long."""
+LONGEST, LONGEST_LARGE, LARGE = 128, 24, 20_000_000
+"""How many tokens are read at most, and of a model with more numbers than `LARGE`: beyond them there is no other way to go wrong."""
+
+
+def looked_at(model: nn.Module, context: int) -> int:
+    """How many tokens a check reads."""
+    large = sum(parameter.numel() for parameter in model.parameters()) > LARGE
+    return min(context, LONGEST_LARGE if large else LONGEST)
 
 
 def check_decoder(model: Decoder, config: DecoderConfig, *, seed: int = 0) -> list[Finding]:
@@ -38,7 +44,7 @@ def check_decoder(model: Decoder, config: DecoderConfig, *, seed: int = 0) -> li
         config: what the model was built from.
         seed: of the ids that it reads.
     """
-    length = min(model.context, LONGEST)
+    length = looked_at(model, model.context)
     ids = torch.randint(config.vocab, (2, length), generator=torch.Generator().manual_seed(seed % 2**64))
     exact = copy.deepcopy(model).cpu().double().eval()
     findings = [no_future(exact, ids), no_future_gradient(exact, ids)]

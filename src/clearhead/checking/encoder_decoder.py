@@ -7,7 +7,15 @@ import copy
 import torch
 from torch import Tensor
 
-from clearhead.checking.decoder import LONGEST, Leaf, apart, kernels_agree, no_future, no_future_gradient, past_is_seen
+from clearhead.checking.decoder import (
+    Leaf,
+    apart,
+    kernels_agree,
+    looked_at,
+    no_future,
+    no_future_gradient,
+    past_is_seen,
+)
 from clearhead.checking.finding import Finding
 from clearhead.generation.stores import GrowingStore
 from clearhead.layers.memory import CrossStore
@@ -28,8 +36,8 @@ def check_encoder_decoder(model: EncoderDecoder, config: EncoderDecoderConfig, *
         seed: of the ids that it reads.
     """
     generator = torch.Generator().manual_seed(seed % 2**64)
-    source = torch.randint(config.encoder.vocab, (2, min(config.encoder.context, LONGEST)), generator=generator)
-    target = torch.randint(config.vocab, (2, min(config.context, LONGEST)), generator=generator)
+    source = torch.randint(config.encoder.vocab, (2, looked_at(model, config.encoder.context)), generator=generator)
+    target = torch.randint(config.vocab, (2, looked_at(model, config.context)), generator=generator)
     exact = copy.deepcopy(model).cpu().double().eval()
     with torch.no_grad():
         memory = exact.remember(source)

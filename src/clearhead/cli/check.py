@@ -64,6 +64,7 @@ def run(arguments: Sequence[str]) -> int:
     asked = parse(options(), arguments)
     if asked.html is not None and not Path(asked.html).parent.is_dir():
         raise UserError(say("cli.check.no_folder", path=asked.html, folder=Path(asked.html).parent))
+    tell(say("cli.check.working", target=asked.target))
     report = guarded(asked.target, _settings(asked), asked.time_limit)
     print(json.dumps(report, ensure_ascii=False) if asked.json else "\n".join(lines(report)))
     if asked.html is not None:

@@ -36,6 +36,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{faults} faults named; {failed} checks failed, {passed} passed",
         "指出 {faults} 个错误；{failed} 项未通过，{passed} 项通过",
     ),
+    "cli.check.working": ("checking {target} in a process of its own ...", "正在单独的进程中检查 {target} ……"),
     "cli.check.page": ("the report is in {path}", "报告已写入 {path}"),
     "cli.check.no_folder": (
         "{path}: there is no folder {folder}; make it first",
