@@ -7,7 +7,8 @@ import re
 import torch
 from torch import nn
 
-from clearhead.checking.claims import size, stated
+from clearhead.checking.claims import stated
+from clearhead.checking.constructing import NAMES
 from clearhead.checking.settings import Settings
 from clearhead.checking.target import Target
 
@@ -58,10 +59,91 @@ def _triangular(value: torch.Tensor) -> bool:
     return bool((upper == upper[0]).all() and (lower == lower[0]).all() and upper[0] != lower[0])
 
 
+WINDOWS = (*NAMES["window"], "window_len", "attention_window", "local_window_size", "attn_window", "win")
+
+
 def window(target: Target, settings: Settings) -> int | None:
     """How many keys a query is claimed to see, itself included; None if nothing is claimed or all are seen."""
-    said = size(target, settings, "window")
+    said = settings.window
     if said is None:
-        said = stated(target, "window_size", "sliding_window", "local_window", "window_len", "attention_window")
-        said = said if isinstance(said, int) and not isinstance(said, bool) else None
+        # A configuration may state what this code never reads.
+        read = [name for name in WINDOWS if re.search(rf"\b{name}\b", target.source)]
+        found = stated(target, *read) if read else None
+        said = found if isinstance(found, int) and not isinstance(found, bool) else None
     return said if said is not None and said > 0 else None
+
+
+def beside_itself(target: Target) -> bool:
+    """Whether the code says that its window does not count the position itself."""
+    words = r"(besides|plus|and|excluding|beyond|before) (it|the )?(self|query|current)|previous (W|window)|left context|W previous|look.?back"
+    return re.search(words, target.source, re.IGNORECASE) is not None
+
+
+PATTERNED = r"stride|dilat|sparse|chunk|block_?(wise|local|sparse|causal)|axial|bucket|hash|prefix|random|global|local|segment|document"
+
+
+def patterned(target: Target) -> bool:
+    """Whether the code speaks of a pattern of its own, so that what is hidden may be meant."""
+    return re.search(PATTERNED, target.source, re.IGNORECASE) is not None
+
+
+KEEPS = r"keep|kept|real|valid|attend|visible|allow|participate|unmasked|look|see|present|use|actual|non-?pad"
+DROPS = r"drop|pad|ignor|mask|hid|block|exclu|invisible|disallow|remov|forbid|illegal"
+DOCUMENTS = r'"""(.*?)"""|#([^\n]*)'
+HOLDS = r"\b(?P<value>true|ones?|1s?|false|zeros?|0s?)\b"
+OFTEN = r"[\s`*\'\"]*(=+>?|:|->|→|for|where|means?|marks?|is|are|at|if|on|indicates?|when|to|the)\b?"
+
+
+def words_of_mask(target: Target, name: str) -> bool | None:
+    """Whether True or 1 is said to keep a position, by a docstring or a comment; None if nothing is said."""
+    for pieces in re.findall(DOCUMENTS, target.source, re.DOTALL):
+        for piece in re.split(r"\n\s*\n|;|\.\s", " ".join(pieces)):
+            if not re.search(rf"{re.escape(name)}|mask|pad", piece, re.IGNORECASE) or re.search(
+                "tril|causal|future", piece
+            ):
+                continue
+            meaning = _meaning(piece)
+            if meaning is not None:
+                return meaning
+    return None
+
+
+def mask_says(target: Target, name: str) -> bool | None:
+    """Whether True or 1 is said to keep a position, by the words about a mask or by its name; None if nothing is said."""
+    words = words_of_mask(target, name)
+    if words is not None:
+        return words
+    low = name.lower()
+    if re.fullmatch(r"(.*_)?key_padding_mask|is_pad(ding)?|pads?|drop_mask|ignore_mask", low):
+        return False
+    if re.fullmatch(r"attention_mask|valid(_mask|_keys)?|keep(_mask)?|key_valid|visible|allowed", low):
+        return True
+    return None
+
+
+def _meaning(piece: str) -> bool | None:
+    """What a sentence says that True or 1 means."""
+    words = piece.lower()
+    for found in re.finditer(HOLDS, words):
+        true = found["value"][0] in "to1"
+        true = found["value"].startswith(("t", "one", "1"))
+        after = re.match(rf"{OFTEN}(?P<what>[^,()\n]{{0,40}})", words[found.end() :])
+        what = after["what"] if after else words[max(0, found.start() - 32) : found.start()]
+        kept = _kept(what)
+        if kept is not None:
+            return kept == true
+    return None
+
+
+def _kept(what: str) -> bool | None:
+    """Whether words speak of what is kept (True) or dropped (False)."""
+    denied = re.search(
+        rf"\b(not|non|un|never|cannot|must not|may not|don.t)[- ]?(be )?\w{{0,4}}\s?({DROPS}|{KEEPS})", what
+    )
+    keep, drop = re.search(KEEPS, what), re.search(DROPS, what)
+    if keep is None and drop is None:
+        return None
+    first = keep is not None and (drop is None or keep.start() <= drop.start())
+    if denied is not None and not re.match("non-?pad|unmasked", denied[0]):
+        return not first
+    return first

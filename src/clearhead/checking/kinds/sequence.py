@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -40,7 +39,7 @@ def open_sequence(target: Target, settings: Settings, *, ids: bool = False) -> S
         NoInterfaceError: if no known way fits.
     """
     opened = _called(target, settings, ids)
-    limited = _limited(opened, settings)
+    limited = _limited(replace(opened, remembers=_remembers(opened)), settings)
     masks = masks_of(limited, settings) if settings.call is None else ()
     return replace(
         limited,
@@ -121,21 +120,31 @@ def _tries(case: SequenceCase, length: int) -> tuple[str, bool]:
     return attempt.reason, False
 
 
-def _widths(target: Target, settings: Settings) -> Iterator[int]:
+def _remembers(case: SequenceCase) -> bool:
+    """Whether the second of two equal calls gives something else, though randomness is the same."""
+    with Attempt(), torch.no_grad():
+        module, x = case.case.ready(), case.inputs(ROWS, case.length(LENGTH))
+        one, other = run(case, module, x), run(case, module, x)
+        return one.shape != other.shape or not torch.equal(one.nan_to_num(), other.nan_to_num())
+    return True
+
+
+def _widths(target: Target, settings: Settings) -> list[int]:
     """Candidates for D, the likeliest first."""
-    made, seen = target.make(), []
     if settings.width:
-        yield settings.width
-        return
-    named = size(target, settings, "width")
-    parts = list(made.modules()) if isinstance(made, nn.Module) else []
-    matrices = [p for p in made.parameters() if p.dim() >= 2] if isinstance(made, nn.Module) else []
+        return [settings.width]
+    made = target.make()
+    if not isinstance(made, nn.Module):
+        return [USUAL["width"]]
+    named, parts = size(target, settings, "width"), list(made.modules())
+    seen = [named] if named is not None else []
     seen += [m.in_features for m in parts if isinstance(m, nn.Linear)][:1]
-    seen += [m.normalized_shape[-1] for m in parts if isinstance(m, nn.LayerNorm)][:1]
+    seen += [int(m.normalized_shape[-1]) for m in parts if isinstance(m, nn.LayerNorm)][:1]
     seen += [m.embed_dim for m in parts if isinstance(m, nn.MultiheadAttention)][:1]
     seen += [m.in_channels for m in parts if isinstance(m, nn.Conv1d)][:1]
+    matrices = [p for p in made.parameters() if p.dim() >= 2]
     seen += [n for p in matrices[:1] for n in (p.shape[-2], p.shape[-1])]
-    yield from dict.fromkeys([named] * (named is not None) + seen + [USUAL["width"]])
+    return list(dict.fromkeys([*seen, USUAL["width"]]))
 
 
 def _lengths(target: Target, settings: Settings) -> list[int]:
@@ -143,7 +152,7 @@ def _lengths(target: Target, settings: Settings) -> list[int]:
     context = size(target, settings, "context")
     made = target.make()
     squares = [b.shape[-1] for b in made.buffers() if b.dim() >= 2] if isinstance(made, nn.Module) else []
-    wanted = [context] * (context is not None) + squares
+    wanted = squares if context is None else [context, *squares]
     return list(dict.fromkeys([LENGTH, *(n for n in wanted if 1 < n <= 128)]))
 
 

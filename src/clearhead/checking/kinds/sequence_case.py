@@ -12,6 +12,7 @@ from torch import Tensor
 from clearhead.checking.case import Case
 from clearhead.checking.kinds.calling import Style, called, first_of, output_of
 from clearhead.checking.kinds.masks_found import MaskUse, encoded
+from clearhead.checking.strangers import Seeded
 from clearhead.checking.target import Target
 
 
@@ -37,6 +38,7 @@ class SequenceCase:
         limit: the longest input, if there is a limit below 64.
         fixed: the one length that it takes; None if it takes several.
         call: the user's own way to call it.
+        remembers: whether a second call differs from the first, so that each needs a copy of its own.
     """
 
     case: Case
@@ -56,6 +58,7 @@ class SequenceCase:
     limit: int | None = None
     fixed: int | None = None
     call: Any = None
+    remembers: bool = False
 
     def length(self, wanted: int) -> int:
         """A length near the wanted one that the module takes."""
@@ -102,7 +105,8 @@ def run_all(
 ) -> Any:
     """All that the module returns; as `run`."""
     if case.call is not None:
-        return case.call(module, x) if keep is None else case.call(module, x, keep)
+        with Seeded():
+            return case.call(module, x) if keep is None else case.call(module, x, keep)
     masks = {}
     use = use or case.takes_mask
     if keep is not None and use is not None:
@@ -115,7 +119,9 @@ def run_all(
     for other in needed:
         keys = memory.shape[1] if memory is not None else x.shape[1]
         masks[other.name] = encoded(other, torch.ones(x.shape[0], keys, dtype=torch.bool), x.shape[1], case.case.dtype)
-    return called(case.style, module, x, masks, memory)
+    with Seeded():
+        # What is random is the same at each call: noise is another question than who sees whom.
+        return called(case.style, module, x, masks, memory)
 
 
 def stream_of(case: SequenceCase, result: Any, x: Tensor) -> Tensor:
