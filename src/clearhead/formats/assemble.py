@@ -16,7 +16,7 @@ from clearhead.formats.weights import own_tensors
 from clearhead.messages import UserError, say
 from clearhead.models.build import build
 
-PIECE = 1 << 24
+PIECE = 1 << 18
 """How many numbers are read at a time, of a tensor that the file holds as we do."""
 
 
@@ -57,13 +57,12 @@ def _pieces(row: Row, tensors: Tensors, shape: tuple[int, ...]) -> Iterator[tupl
         UserError: if the parts have other shapes than ours has room for.
     """
     if not row.plain:
-        theirs = [tensors.read(part.name) for part in row.parts]
         # Rows and columns are judged as they lie in the file: a rearrangement of the wrong shape may fail, or fit.
-        for part, tensor in zip(row.parts, theirs, strict=True):
+        for part in row.parts:
             rows = shape[0] if part.rows is None else part.rows
             wanted = (rows, *shape[1:])[:: -1 if part.change.turns else 1]
-            _must_fit(tensors, part.name, tuple(tensor.shape), wanted)
-        yield 0, row.join(theirs)
+            _must_fit(tensors, part.name, tensors.shape(part.name), wanted)
+        yield 0, row.join([tensors.read(part.name) for part in row.parts])
         return
     name = row.parts[0].name
     _must_fit(tensors, name, tensors.shape(name), shape)

@@ -13,6 +13,11 @@ Kind = TypeVar("Kind", int, float, bool, str)
 MISSING: Any = object()
 
 
+def _shown(word: str) -> str:
+    """A word from a file, as one line can hold it."""
+    return word if len(word) <= 60 and word.isprintable() else repr(word[:60])
+
+
 class Fields:
     """The fields of a foreign configuration, each to be taken, named as neutral, or refused by `done`.
 
@@ -128,7 +133,7 @@ class Fields:
                 say(
                     "exchange.field_unknown",
                     path=self.source,
-                    field=name,
+                    field=_shown(name),
                     value=repr(self.data[name])[:60],
                     family=self.family,
                 )

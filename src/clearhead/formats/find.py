@@ -50,7 +50,7 @@ def find_model(model: str | Path) -> Opened | tuple[Run, Path | None]:
     path = _path(model)
     if path.is_file():
         return _open_file(path)
-    if (path / "config.json").is_file() and _is_foreign(path / "config.json"):
+    if _is_foreign(path):
         from clearhead.formats.hugging_face.folder import open_folder  # noqa: PLC0415 - readers come as they are needed
 
         return open_folder(path)
@@ -90,9 +90,11 @@ def _open_file(path: Path) -> Opened:
     raise UserError(say("exchange.unknown_file", path=path))
 
 
-def _is_foreign(description: Path) -> bool:
-    """Whether a config.json is one of Hugging Face's."""
-    fields = read_json(description)
+def _is_foreign(folder: Path) -> bool:
+    """Whether a folder is one of Hugging Face's: its config.json, or peft's adapters, which are refused by name."""
+    if not (folder / "config.json").is_file():
+        return (folder / "adapter_config.json").is_file()
+    fields = read_json(folder / "config.json")
     return "format_version" not in fields and not fields.keys().isdisjoint(("model_type", "architectures"))
 
 

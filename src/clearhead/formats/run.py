@@ -201,7 +201,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UserError(say("formats.bad_json", path=path, reason=error)) from error
     if not isinstance(data, dict):
         raise UserError(say("formats.bad_json", path=path, reason=type(data).__name__))
