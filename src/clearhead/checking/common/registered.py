@@ -1,0 +1,82 @@
+"""Parts that a module has and does not register: not saved, not moved, not trained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from torch import Tensor, nn
+
+from clearhead.checking.kinds.kind import Found
+from clearhead.checking.report import Check, Fault
+from clearhead.checking.target import Target
+from clearhead.messages import say
+
+OWN = ("_parameters", "_buffers", "_modules")
+DEPTH = 4
+
+
+def registered(target: Target, made: nn.Module) -> Found:
+    """Whether everything trainable that can be reached from the module is among its parameters.
+
+    Args:
+        target: the code under check.
+        made: a copy of it.
+    """
+    known = {id(parameter) for parameter in made.parameters()}
+    parts = {id(module) for module in made.modules()}
+    lost = [(where, what) for where, what in _reached(made) if not _is_known(what, known, parts)]
+    if not lost:
+        return Found((Check("parameter.unregistered", "pass", say("common.registered", count=len(known))),))
+    where, what = lost[0]
+    count = sum(value.numel() for value in what.parameters()) if isinstance(what, nn.Module) else what.numel()
+    evidence = say("common.unregistered", where=where, what=type(what).__name__, count=count)
+    fault = Fault("parameter.unregistered", "reproduced", evidence, where, say("common.fix_unregistered"))
+    return Found((Check("parameter.unregistered", "fail", evidence, 1.0),), (fault,))
+
+
+def _is_known(what: nn.Module | Tensor, known: set[int], parts: set[int]) -> bool:
+    """Whether it is registered, or hidden on purpose because it does not train."""
+    if isinstance(what, Tensor):
+        return id(what) in known or not what.requires_grad or not what.is_leaf
+    if id(what) in parts:
+        return True
+    return all(id(value) in known or not value.requires_grad for value in what.parameters())
+
+
+def _reached(made: nn.Module) -> Iterator[tuple[str, nn.Module | Tensor]]:
+    """Modules and tensors in plain attributes, lists, dictionaries, objects and closures of the module's parts."""
+    seen: set[int] = set()
+    for path, part in made.named_modules():
+        for name, value in vars(part).items():
+            if name not in OWN and not (name.startswith("_") and name in nn.Module().__dict__):
+                yield from _within(f"{path}.{name}".strip("."), value, seen, DEPTH)
+
+
+def _within(where: str, value: Any, seen: set[int], depth: int) -> Iterator[tuple[str, nn.Module | Tensor]]:
+    if isinstance(value, nn.Module | Tensor):
+        yield where, value
+        return
+    if depth == 0 or id(value) in seen or isinstance(value, str | bytes | int | float | type(None)):
+        return
+    seen.add(id(value))
+    inner: Mapping[Any, Any] = {}
+    if isinstance(value, Mapping):
+        inner = value
+    elif isinstance(value, list | tuple | set | frozenset):
+        inner = dict(enumerate(list(value)[:64]))
+    elif callable(value) and getattr(value, "__closure__", None):
+        names = value.__code__.co_freevars
+        inner = {name: _content(cell) for name, cell in zip(names, value.__closure__, strict=True)}
+    elif hasattr(value, "__dict__") and not isinstance(value, type) and not callable(value):
+        inner = vars(value)
+    for key, each in list(inner.items()):
+        yield from _within(f"{where}.{key}" if isinstance(key, str) else f"{where}[{key}]", each, seen, depth - 1)
+
+
+def _content(cell: Any) -> Any:
+    """What a closure holds; None if it is empty as yet."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None

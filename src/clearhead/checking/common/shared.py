@@ -1,0 +1,114 @@
+"""One object where there should be several, and two where there should be one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from torch import Tensor, nn
+
+from clearhead.checking.constructing import CONFIGS
+from clearhead.checking.kinds.kind import Found
+from clearhead.checking.report import Check, Fault
+from clearhead.checking.target import Target
+from clearhead.messages import say
+
+SHARING = r"shar(e|ed|ing)\b|albert|universal|recurren|tied[ _]layers|weight[- _]?ty|looped|cross[- _]layer"
+TIED = r"\b(tie|ties|tied|tying)\b|_tied?\b|\btied?_|weight[ _-]?tying|tie_?weights"
+OPTION = r"(^|_)(tie|tied|tying)(_|$)|share\w*_emb|^tie"
+UNTIED = r"\b(un[- ]?tied|not[ _]tied|no[ _](weight[ _])?tying|(do|does)(n't| not) tie|never tied?|without tying|instead of tying)\b"
+
+
+def shared(target: Target, made: nn.Module) -> Found:
+    """Whether a list of blocks has one block several times.
+
+    Args:
+        target: the code under check.
+        made: a copy of it.
+    """
+    found = list(_repeated(made))
+    if not found:
+        return Found((Check("blocks.shared", "pass", say("common.not_shared")),))
+    where, count, kind = found[0]
+    text = f"{getattr(target.kind_of, '__name__', '')} {target.source} {type(made).__doc__}"
+    if re.search(SHARING, text, re.IGNORECASE):
+        note = say("common.shared_claimed", where=where, count=count)
+        return Found((Check("blocks.shared", "skipped", note),), notes=(note,))
+    evidence = say("common.shared", where=where, count=count, kind=kind)
+    fault = Fault("blocks.shared", "reproduced", evidence, where, say("common.fix_shared"))
+    return Found((Check("blocks.shared", "fail", evidence, 1.0),), (fault,))
+
+
+def _repeated(made: nn.Module) -> Iterator[tuple[str, int, str]]:
+    """Lists in which parts with matrices have the same weights: (where, how often, of what class)."""
+    for path, module in made.named_modules():
+        lists: dict[str, Any] = {name: value for name, value in vars(module).items() if isinstance(value, list | tuple)}
+        if isinstance(module, nn.ModuleList | nn.Sequential | nn.ModuleDict):
+            lists[""] = list(module._modules.values())
+        else:
+            lists |= _numbered(module)
+        for name, parts in lists.items():
+            blocks = [part for part in parts if isinstance(part, nn.Module) and _has_matrix(part)]
+            keys = [tuple(id(value) for value in part.parameters()) for part in blocks]
+            again = [part for part, key in zip(blocks, keys, strict=True) if keys.count(key) > 1]
+            if again:
+                yield f"{path}.{name}".strip("."), len(again), type(again[0]).__name__
+
+
+def _numbered(module: nn.Module) -> dict[str, list[nn.Module | None]]:
+    """Children whose names differ in a number alone, such as block1 and block2."""
+    groups: dict[str, list[nn.Module | None]] = {}
+    for name, child in module._modules.items():
+        stem = re.sub(r"\d+", "#", name)
+        if stem != name:
+            groups.setdefault(stem, []).append(child)
+    return groups
+
+
+def _has_matrix(part: nn.Module) -> bool:
+    return not isinstance(part, nn.Embedding) and any(parameter.dim() >= 2 for parameter in part.parameters())
+
+
+def tying(target: Target, made: nn.Module) -> Found:
+    """Whether a head that is said to be tied to the embedding is the same parameter.
+
+    Args:
+        target: the code under check.
+        made: a copy of it.
+    """
+    tables = [(name, part.weight) for name, part in made.named_modules() if isinstance(part, nn.Embedding)]
+    heads = [(name, part.weight) for name, part in made.named_modules() if isinstance(part, nn.Linear)]
+    pairs = [(one, other) for one in tables for other in heads if _fits(one[1], other[1])]
+    if not pairs or not _claims_tying(target):
+        return Found()
+    if any(one[1] is other[1] for one, other in pairs):
+        return Found((Check("tying.lost", "pass", say("common.tied")),))
+    (table, one), (head, other) = pairs[0]
+    evidence = say(
+        "common.tied_data" if one.data_ptr() == other.data_ptr() else "common.tying_lost", table=table, head=head
+    )
+    fault = Fault("tying.lost", "reproduced", evidence, head, say("common.fix_tying", table=table, head=head))
+    return Found((Check("tying.lost", "fail", evidence, 1.0),), (fault,))
+
+
+def _fits(table: Tensor, head: Tensor) -> bool:
+    return table.shape == head.shape and table.shape[0] != table.shape[1]
+
+
+def _claims_tying(target: Target) -> bool:
+    """Whether the code says that embedding and head are one."""
+    made = target.make()
+    places = [target.values, *(vars(each) for each in (made, *_configs(target, made)) if hasattr(each, "__dict__"))]
+    for place in places:
+        said = [value for name, value in place.items() if re.search(OPTION, name) and isinstance(value, bool)]
+        if said:
+            return said[0]
+    text = re.sub(UNTIED, " ", target.source, flags=re.IGNORECASE)
+    return re.search(TIED, text, re.IGNORECASE) is not None
+
+
+def _configs(target: Target, made: Any) -> list[Any]:
+    """The configuration objects that the module holds or was given."""
+    held = [getattr(made, name, None) for name in CONFIGS]
+    return [each for each in (*held, *(target.values.get(name) for name in CONFIGS)) if each is not None]
