@@ -34,7 +34,7 @@ NAMES: dict[str, tuple[str, ...]] = {
         "embedding_dim", "features", "num_features", "dim_model", "channels", "normalized_shape", "emb_size", "embed_size",
         "in_features", "in_dim", "input_dim", "d_embed", "d_in", "d_out", "out_dim", "size", "units", "embd_dim", "n_dim",
         "query_dim", "hidden", "dims", "C", "D", "emb", "kdim", "vdim", "n_state", "hidden_channels", "d_embedding",
-        "feature_dim", "embedding_size", "model_size",
+        "feature_dim", "embedding_size", "model_size", "ndim", "nx", "n_features", "num_channels", "d_features", "hid_size",
     ),
     "heads": ("num_heads", "n_heads", "heads", "n_head", "nhead", "h", "H", "num_attention_heads", "nheads", "num_head", "n_q_heads", "num_q_heads", "num_query_heads", "head_num"),
     "kv_heads": ("num_kv_heads", "n_kv_heads", "kv_heads", "num_key_value_heads", "n_kv_head", "n_kv", "num_kv", "kv_n_heads", "n_query_groups", "num_groups"),
