@@ -32,7 +32,7 @@ class BatchRMSNorm(nn.Module):
         return x * torch.rsqrt(x.pow(2).mean((0, 1), keepdim=True) + self.eps) * self.weight
 
 
-class GroupedAwayNorm(nn.Module):
+class TransposedNorm(nn.Module):
     """Layer normalisation."""
 
     def __init__(self, dim):
@@ -112,7 +112,7 @@ class MeanLeftLayerNorm(nn.Module):
         return x / torch.sqrt(x.var(-1, keepdim=True, correction=0) + self.eps) * self.weight + self.bias
 
 
-class LayerNormIsRms(nn.Module):
+class ScaledLayerNorm(nn.Module):
     def __init__(self, d_model, eps=1e-5):
         super().__init__()
         self.eps, self.weight, self.bias = eps, nn.Parameter(torch.ones(d_model)), nn.Parameter(torch.zeros(d_model))
@@ -237,7 +237,7 @@ class SquaredWeight(nn.Module):
 CASES = [
     Case("TokenMeanLayerNorm", "norm", "norm.axis", guess=True),
     Case("BatchRMSNorm", "norm", "norm.axis", guess=True),
-    Case("GroupedAwayNorm", "norm", "norm.axis"),
+    Case("TransposedNorm", "norm", "norm.axis"),
     Case("WholeTensorLayerNorm", "norm", "norm.axis"),
     Case("AnnotatedLayerNorm", "norm", "norm.unbiased-variance", ("norm.eps-placement",)),
     Case("unbiased_layer_norm", "norm", "norm.unbiased-variance", guess=True),
@@ -245,7 +245,7 @@ CASES = [
     Case("VarianceForRoot", "norm", "norm.formula"),
     Case("MultipliedRMSNorm", "norm", "norm.formula"),
     Case("MeanLeftLayerNorm", "norm", "norm.formula"),
-    Case("LayerNormIsRms", "norm", "norm.formula"),
+    Case("ScaledLayerNorm", "norm", "norm.formula"),
     Case("SumRMSNorm", "norm", "norm.formula"),
     Case("CentredRMSNorm", "norm", "norm.formula"),
     Case("SquaredWeight", "norm", "norm.formula"),

@@ -80,15 +80,14 @@ def _axis(case: NormCase) -> Found:
         moved[0, 0] = 0
         largest = float(moved.max()) / size
         if largest > 1e-9 and (case.case.dtype == torch.float64 or largest > 1e-5):
-            return _wrong_axis(case, module, x, y, moved, largest, training)
+            return _wrong_axis(case, module, x, y=y, moved=moved, training=training)
         if own / size < 1e-9:
             return skipped(("norm.axis",), say("small.norm_blind"))
     return passed("norm.axis", say("small.norm_axis_pass", own=f"{own / size:.1e}"))
 
 
-def _wrong_axis(
-    case: NormCase, module: Any, x: Tensor, y: Tensor, moved: Tensor, largest: float, training: bool
-) -> Found:
+def _wrong_axis(case: NormCase, module: Any, x: Tensor, *, y: Tensor, moved: Tensor, training: bool) -> Found:
+    largest = float(moved.max()) / (float(y.abs().max()) + 1e-30)
     large = x * 1e3
     if not training:
         y = case(module, large)
@@ -129,22 +128,22 @@ def _recorded(case: NormCase, module: Any, x: Tensor) -> Record:
 def _formula(case: NormCase) -> Found:
     """Which formula it is, and what follows from that."""
     module = case.drawn()
-    with torch.no_grad():
-        x = _rows(case, 1e2, 1e4)
-        y = case(module, x)
-        if not bool(y.isfinite().all()):
-            x = _rows(case, 1.0, 30.0)
-            y = case(module, x)
+    x = _rows(case, 1e2, 1e4)
     record = _recorded(case, module, x)
-    right, other, wrong = (best(each(x.double()), y) for each in (legal, others, faulty))
     narrow = place_of_narrow(record)
-    if right.left > NARROW and right.left < 0.05 and narrow and right.left < wrong.left:
-        return _narrow(case, right, narrow)
+    y = record.result.detach()
+    if narrow or not bool(y.isfinite().all()):
+        # Large numbers overflow in 16 bits: that is another matter than their rounding.
+        x = _rows(case, 1.0, 30.0)
+        with torch.no_grad():
+            y = case(module, x)
+    right, other, wrong = (best(each(x.double()), y) for each in (legal, others, faulty))
+    if NARROW < right.left < 0.05 and narrow and right.left < wrong.left:
+        return _narrow(right, narrow)
     if right.left > NARROW:
-        return _no_legal(case, x, y, (right, other, wrong), record)
-    how = affine(
-        right.gamma, case.tensors(module), 1e-6 if case.case.dtype == torch.float64 and right.left < 1e-9 else 3e-5
-    )
+        return _no_legal(case, (right, other, wrong), record)
+    fine = case.case.dtype == torch.float64 and right.left < 1e-9
+    how = affine(right.gamma, case.tensors(module), 1e-6 if fine else 3e-5)
     seen = Seen(right, right.name == RMS, how, y)
     found = passed("norm.low-precision", say("small.norm_exact", left=f"{right.left:.1e}"), right.left)
     if right.left > 1e-9 and case.case.dtype == torch.float64:
@@ -152,14 +151,14 @@ def _formula(case: NormCase) -> Found:
     return found + claimed_formula(case, seen, record) + offset(case, seen) + stated_epsilon(case, seen, record)
 
 
-def _narrow(case: NormCase, right: Fit, where: str) -> Found:
+def _narrow(right: Fit, where: str) -> Found:
     evidence = say("small.norm_narrow", formula=right.name, left=f"{right.left:.1e}")
     others_skipped = tuple(id for id in IDS[1:] if id != "norm.low-precision")
     found = failed("norm.low-precision", True, evidence, where, fix=say("small.norm_narrow_fix"), effect=right.left)
     return found + skipped(others_skipped, say("small.norm_after_narrow"))
 
 
-def _no_legal(case: NormCase, x: Tensor, y: Tensor, fits: tuple[Fit, Fit, Fit], record: Record) -> Found:
+def _no_legal(case: NormCase, fits: tuple[Fit, Fit, Fit], record: Record) -> Found:
     right, other, wrong = fits
     target = case.case.target
     rest = skipped(IDS[2:], say("small.norm_after_formula"))

@@ -90,36 +90,32 @@ def claimed_formula(case: NormCase, seen: Seen, record: Record) -> Found:
 
 def offset(case: NormCase, seen: Seen) -> Found:
     """Whether the stored weight and the way in which it enters are of one convention."""
-    how, target = seen.how, case.case.target
+    how = seen.how
     if how is None or how.form not in ("w", "1 + w", "2 + w", "(1 + w)²"):
         return skipped(("norm.offset",), say("small.norm_no_weight"))
-    made = target.make()
+    made = case.case.target.make()
     stored = dict(made.named_parameters())[how.weight].detach().double() if isinstance(made, nn.Module) else None
-    fix = say("small.norm_offset_fix")
-    if how.form in ("2 + w", "(1 + w)²"):
-        return failed("norm.offset", True, say("small.norm_offset_twice", form=how.form), "", fix=fix, effect=1.0)
+    wrong = _wrong_offset(case, how.form, stored)
+    if wrong is None:
+        return passed("norm.offset", say("small.norm_offset_pass", form=how.form))
+    return failed("norm.offset", stored is not None, wrong, "", fix=say("small.norm_offset_fix"), effect=1.0)
+
+
+def _wrong_offset(case: NormCase, form: str, stored: Tensor | None) -> str | None:
+    """What is wrong with a weight that enters in this form and is stored like that; None if nothing is."""
+    target = case.case.target
+    if form in ("2 + w", "(1 + w)²"):
+        return say("small.norm_offset_twice", form=form)
     if stored is None:
         zero = re.search(r"gemma|offset|zero.?cent|one_?plus|plus_?one", class_name(target), re.IGNORECASE)
-        if zero and how.form == "w":
-            return failed(
-                "norm.offset",
-                False,
-                say("small.norm_offset_missing_name", name=class_name(target)),
-                "",
-                fix=fix,
-                effect=1.0,
-            )
-        return passed("norm.offset", say("small.norm_offset_pass", form=how.form))
-    if how.form == "1 + w" and float((stored - 1).abs().max()) < 0.5:
-        evidence = say(
-            "small.norm_offset_ones", mean=f"{float(stored.mean()):.2f}", gain=f"{float(1 + stored.mean()):.2f}"
-        )
-        return failed("norm.offset", True, evidence, "", fix=fix, effect=1.0)
+        return say("small.norm_offset_missing_name", name=class_name(target)) if zero and form == "w" else None
+    if form == "1 + w" and float((stored - 1).abs().max()) < 0.5:
+        mean = float(stored.mean())
+        return say("small.norm_offset_ones", mean=f"{mean:.2f}", gain=f"{1 + mean:.2f}")
     small = float(stored.abs().max()) < 0.2 and float(stored.min()) <= 0
-    if how.form == "w" and small and not re.search(MEANT_ZERO, words(target) + target.source, re.IGNORECASE):
-        evidence = say("small.norm_offset_missing", largest=f"{float(stored.abs().max()):.2g}")
-        return failed("norm.offset", True, evidence, "", fix=fix, effect=1.0)
-    return passed("norm.offset", say("small.norm_offset_pass", form=how.form))
+    if form == "w" and small and not re.search(MEANT_ZERO, words(target) + target.source, re.IGNORECASE):
+        return say("small.norm_offset_missing", largest=f"{float(stored.abs().max()):.2g}")
+    return None
 
 
 def stated_epsilon(case: NormCase, seen: Seen, record: Record) -> Found:
