@@ -14,7 +14,7 @@ from clearhead.checking.target import Target
 
 DENIED = r"(is_)?causal\s*[:=]\s*(bool\s*=\s*)?False|(non|not|no|without|un)[- _]?(a )?causal|bidirectional|acausal"
 CAUSAL_WORDS = r"\btril\b|\btriu\b|tril_|triu_|causal|autoregressive|auto-regressive|look.?ahead|subsequent|future"
-CAUSAL_NAMES = r"causal|masked|autoregressive|decoder|gpt"
+CAUSAL_NAMES = r"causal|masked(multi|self|att|head)|autoregressive|gpt"
 
 
 def causal(target: Target, settings: Settings) -> bool | None:
@@ -31,7 +31,10 @@ def causal(target: Target, settings: Settings) -> bool | None:
         if parameter is not None and isinstance(parameter.default, bool):
             return parameter.default
     name = getattr(target.kind_of, "__name__", "")
-    if re.search(CAUSAL_NAMES, name, re.IGNORECASE) and not re.search(DENIED, name, re.IGNORECASE):
+    takes = any("mask" in parameter for parameter in target.signature.parameters)
+    if re.search("causal|gpt" if takes else CAUSAL_NAMES, name, re.IGNORECASE) and not re.search(
+        DENIED, name, re.IGNORECASE
+    ):
         return True
     if triangles(target):
         return True
@@ -91,7 +94,7 @@ KEEPS = r"keep|kept|real|valid|attend|visible|allow|participate|unmasked|look|se
 DROPS = r"drop|pad|ignor|mask|hid|block|exclu|invisible|disallow|remov|forbid|illegal"
 DOCUMENTS = r'"""(.*?)"""|#([^\n]*)'
 HOLDS = r"\b(?P<value>true|ones?|1s?|false|zeros?|0s?)\b"
-OFTEN = r"[\s`*\'\"]*(=+>?|:|->|→|for|where|means?|marks?|is|are|at|if|on|indicates?|when|to|the)\b?"
+OFTEN = r"[\s`*\'\"]*(=+>?|:|->|→|for|where|means?|marks?|is|are|at|if|on|indicates?|when|to|the\b)*"
 
 
 def words_of_mask(target: Target, name: str) -> bool | None:
@@ -121,6 +124,19 @@ def mask_says(target: Target, name: str) -> bool | None:
     return None
 
 
+def adds(target: Target) -> bool:
+    """Whether the code says that its mask is added to the scores: 0 and minus infinity."""
+    return (
+        re.search(r"additive|-inf\b|minus infinity|float(ing)? mask|lowest number", _prose(target), re.IGNORECASE)
+        is not None
+    )
+
+
+def _prose(target: Target) -> str:
+    """All docstrings and comments."""
+    return " ".join(" ".join(pieces) for pieces in re.findall(DOCUMENTS, target.source, re.DOTALL))
+
+
 def _meaning(piece: str) -> bool | None:
     """What a sentence says that True or 1 means."""
     words = piece.lower()
@@ -136,14 +152,11 @@ def _meaning(piece: str) -> bool | None:
 
 
 def _kept(what: str) -> bool | None:
-    """Whether words speak of what is kept (True) or dropped (False)."""
-    denied = re.search(
-        rf"\b(not|non|un|never|cannot|must not|may not|don.t)[- ]?(be )?\w{{0,4}}\s?({DROPS}|{KEEPS})", what
-    )
-    keep, drop = re.search(KEEPS, what), re.search(DROPS, what)
-    if keep is None and drop is None:
+    """Whether words speak of what is kept (True) or dropped (False): the first such word, with what denies it before it."""
+    found = re.search(rf"\b(?P<keep>{KEEPS})|\b(?P<drop>{DROPS})", what)
+    if found is None:
         return None
-    first = keep is not None and (drop is None or keep.start() <= drop.start())
-    if denied is not None and not re.match("non-?pad|unmasked", denied[0]):
-        return not first
-    return first
+    denied = (
+        re.search(r"(\b(not|non|never|cannot|nothing|no|none)|n.t)[- ]+(\w+ ){0,2}$", what[: found.start()]) is not None
+    )
+    return (found["keep"] is not None) != denied

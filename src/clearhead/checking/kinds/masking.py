@@ -16,7 +16,7 @@ from clearhead.checking.kinds.mask_names import named
 from clearhead.checking.kinds.masks_found import MaskUse
 from clearhead.checking.kinds.seeing import influence, moved, ready, seen_above, size_of
 from clearhead.checking.kinds.sequence_case import SequenceCase, run
-from clearhead.checking.kinds.stress import finite_mask
+from clearhead.checking.kinds.stress import ROWS, finite_mask
 from clearhead.checking.report import Check, Fault
 from clearhead.checking.settings import Settings
 from clearhead.checking.strangers import Attempt
@@ -58,7 +58,7 @@ def _of(case: SequenceCase, use: MaskUse, settings: Settings, seen: Seen) -> Fou
         with Attempt():
             found += empty_rows(case, use, causal=seen.causal)
         with Attempt():
-            keep = torch.zeros(4, case.length(LENGTH), dtype=torch.bool)
+            keep = torch.zeros(ROWS, case.length(LENGTH), dtype=torch.bool)
             keep[:, 0] = True
             found += finite_mask(case, keep, use)
     return found

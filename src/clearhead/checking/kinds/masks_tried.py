@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from clearhead.checking.kinds.claimed import mask_says
+from clearhead.checking.kinds.claimed import adds, mask_says, words_of_mask
 from clearhead.checking.kinds.masks_found import MaskUse, Shape, Values
 from clearhead.checking.kinds.seeing import changed, moved, ready, seen_above, size_of
 from clearhead.checking.kinds.sequence_case import SequenceCase, run
 from clearhead.checking.settings import Settings
 from clearhead.checking.strangers import Attempt
+from clearhead.checking.watch import watched
 
 SHAPES: tuple[Shape, ...] = ("BS", "B11S", "B1S", "B1TS", "BTS", "TS")
 VALUES: tuple[Values, ...] = ("bool", "long", "float", "added")
@@ -37,9 +38,34 @@ def _use(case: SequenceCase, settings: Settings, name: str) -> MaskUse | None:
         if found is None:
             continue
         if found.vanishes:
-            return found
+            return _as_number(case, found, acting) or found
         (acting if found.acts else taken).append(found)
     return next(iter(acting + taken), None)
+
+
+def _as_number(case: SequenceCase, added: MaskUse, acting: list[MaskUse]) -> MaskUse | None:
+    """The same mask of True and False, if that is what the code asks for though it adds it to the scores."""
+    same = next((use for use in acting if use.shape == added.shape and use.values != "added"), None)
+    if added.values != "added" or same is None or adds(case.case.target):
+        return None
+    said = words_of_mask(case.case.target, added.name) is not None
+    return same if said or added.shape == "BS" or _converted(case, same) else None
+
+
+def _converted(case: SequenceCase, use: MaskUse) -> bool:
+    """Whether the code itself makes numbers of a mask of True and False."""
+    length = case.length(5)
+    x, keep = case.inputs(2, length, 11), torch.ones(2, length, dtype=torch.bool)
+    keep[:, HIDDEN] = False
+    with Attempt(), torch.no_grad():
+        module = ready(case)
+        given = replace(use, values="bool")
+        record = watched(
+            module if isinstance(module, nn.Module) else None, lambda: run(case, module, x, keep, use=given)
+        )
+        firsts = [op.argument(0, "input") for op in record.named("to", "float", "double", "type_as", "type", "half")]
+        return any(isinstance(first, Tensor) and first.dtype == torch.bool for first in firsts)
+    return False
 
 
 def _said(case: SequenceCase, settings: Settings, name: str) -> bool | None:

@@ -87,7 +87,7 @@ def _case(
             else dtype
         )
         plain = replace(found, case=replace(found.case, dtype=kind))
-        return run(plain, module, given[0])
+        return stream_of(plain, run_all(plain, module, given[0]), given[0])
 
     case = Case(target, inputs, runs, dtype)
     memory = style.takes_memory

@@ -90,7 +90,9 @@ def run(
         memory_keep: (B,S), True where a position of the memory is kept.
         use: the mask that is used, the case's first if None.
     """
-    return stream_of(case, run_all(case, module, x, keep, memory, memory_keep=memory_keep, use=use), x)
+    with Seeded():
+        # What is random is the same at each call: noise is another question than who sees whom.
+        return stream_of(case, run_all(case, module, x, keep, memory, memory_keep=memory_keep, use=use), x)
 
 
 def run_all(
@@ -105,8 +107,7 @@ def run_all(
 ) -> Any:
     """All that the module returns; as `run`."""
     if case.call is not None:
-        with Seeded():
-            return case.call(module, x) if keep is None else case.call(module, x, keep)
+        return case.call(module, x) if keep is None else case.call(module, x, keep)
     masks = {}
     use = use or case.takes_mask
     if keep is not None and use is not None:
@@ -119,9 +120,7 @@ def run_all(
     for other in needed:
         keys = memory.shape[1] if memory is not None else x.shape[1]
         masks[other.name] = encoded(other, torch.ones(x.shape[0], keys, dtype=torch.bool), x.shape[1], case.case.dtype)
-    with Seeded():
-        # What is random is the same at each call: noise is another question than who sees whom.
-        return called(case.style, module, x, masks, memory)
+    return called(case.style, module, x, masks, memory)
 
 
 def stream_of(case: SequenceCase, result: Any, x: Tensor) -> Tensor:

@@ -21,6 +21,8 @@ from clearhead.messages import say
 
 LARGE = 3e4
 """The largest score of a stressed run: many lie near 1e4, where -1e4 loses and -1e9 does not."""
+ROWS = 32
+"""So many that in some row a query's every visible score is far below zero."""
 NAME = "causal.finite-mask"
 
 
@@ -72,7 +74,7 @@ def finite_mask(case: SequenceCase, keep: Tensor | None = None, use: MaskUse | N
         keep: (B,S), which keys are kept; None for the future.
         use: how the mask is given.
     """
-    rows, length = (4, case.length(7)) if keep is None else (keep.shape[0], keep.shape[1])
+    rows, length = (ROWS, case.length(7)) if keep is None else (keep.shape[0], keep.shape[1])
     made = stressed(case, rows, length)
     hidden = torch.ones(length, length, dtype=torch.bool).triu(1)
     if keep is not None:
@@ -90,7 +92,9 @@ def finite_mask(case: SequenceCase, keep: Tensor | None = None, use: MaskUse | N
         if not queries:
             continue
         other = run(case, made.module, changed(case, made.x, position), keep, use=use)
-        apart = moved(base, other)[:, queries].amax((0, -1)) / size_of(base)
+        apart = moved(base, other)[:, queries]
+        # A number that is none under such scores is another matter.
+        apart = apart.nan_to_num(posinf=0.0).amax((0, -1)) / size_of(base)
         if float(apart.max()) > max(worst, seen_above(case)):
             worst, at = float(apart.max()), (queries[int(apart.argmax())], position)
     if worst == 0.0:
