@@ -1,0 +1,183 @@
+"""The projections of a watched attention: which of them plays which part, what their names say, and what happens to them on the way."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+import torch
+from torch import Tensor, nn
+
+from clearhead.checking.kinds.formula_graph import Graph, linked_to, slope
+from clearhead.checking.kinds.heads_found import Heads
+from clearhead.checking.kinds.scores import Core
+from clearhead.checking.watch import Op
+
+ACTIVATIONS = frozenset(
+    {"relu", "relu_", "gelu", "silu", "silu_", "elu", "elu_", "selu", "celu", "leaky_relu", "leaky_relu_", "tanh", "tanh_", "sigmoid", "sigmoid_", "softplus", "mish", "hardswish", "relu6", "softsign", "prelu", "logsigmoid", "hardtanh", "clamp_min"}
+)  # fmt: skip
+ROLE = re.compile(
+    r"(?:w|to|fc|lin|linear|proj|dense|in|weights?|attn|attention|self|head)?_?(q|query|queries|k|key|keys|v|val|value|values)_?"
+    r"(?:s|w|h|proj|projection|linear|lin|layer|fc|net|weights?|heads?|map|transform|dense|matrix|kernel|mat|in|\d+|_)*"
+)
+GPT = re.compile(r"c_attn|in_proj|query_key_value")
+
+
+def role(name: str) -> str | None:
+    """The part that a name claims, "q", "k" or "v"; None if it claims none."""
+    for part in reversed(name.lower().split(".")[-3:]):
+        found = ROLE.fullmatch(part)
+        if found is not None:
+            return found[1][0]
+    return None
+
+
+def order(name: str) -> str | None:
+    """The order of parts that the name of a fused projection claims: "qkv", "kv", ...; None if it claims none."""
+    for part in reversed(name.lower().split(".")[-3:]):
+        if GPT.search(part):
+            return "qkv"
+        for found in re.finditer(r"[qkv]+", part):
+            letters = found[0]
+            if len(letters) in (2, 3) and len(set(letters)) == len(letters) and letters != "qk":
+                return letters
+    return None
+
+
+def named(module: nn.Module | None, graph: Graph, index: int) -> str:
+    """What the projection of an operation is called: its module, or its parameter."""
+    op = graph.record.ops[index]
+    known = {} if module is None else {id(p): name for name, p in (*module.named_parameters(), *module.named_buffers())}
+    for given in graph.arguments(op):
+        for tensor in (given, given._base):
+            if tensor is not None and id(tensor) in known and tensor.dim() >= 2:
+                return known[id(tensor)]
+    if not known:
+        return op.module
+    fixed = [t for t in graph.arguments(op) if not graph.depends(t) and t.dim() >= 2 and t.requires_grad]
+    weights = [p for p in known_parameters(module) if p.requires_grad]
+    hits = [p for t in fixed[:1] for p, hit in zip(weights, linked_to(t, weights), strict=True) if hit]
+    return known[id(hits[0])] if len(hits) == 1 else op.module
+
+
+def known_parameters(module: nn.Module | None) -> list[nn.Parameter]:
+    """The parameters of a module."""
+    return [] if module is None else list(module.parameters())
+
+
+def misread(module: nn.Module | None, operands: Mapping[str, Tensor], prefix: str) -> tuple[str, str] | None:
+    """A part that reads the weights that are named after another, while its own exist: ("q", "attention.k_proj.weight").
+
+    Args:
+        module: with the names.
+        operands: by part, alive.
+        prefix: of the module in which the attention is.
+    """
+    if module is None:
+        return None
+    named_weights = [
+        (name, p)
+        for name, p in module.named_parameters()
+        if p.dim() >= 2 and p.requires_grad and name.startswith(prefix) and role(name) is not None
+    ]
+    for part, operand in operands.items():
+        weights = [p for _, p in named_weights]
+        if not weights or not operand.requires_grad:
+            continue
+        found = torch.autograd.grad(operand.square().sum(), weights, retain_graph=True, allow_unused=True)
+        read = [
+            name for (name, _), g in zip(named_weights, found, strict=True) if g is not None and bool(g.abs().sum() > 0)
+        ]
+        own = [name for name in read if role(name) == part]
+        others = [name for name in read if role(name) != part]
+        if others and any(role(name) == part for name, _ in named_weights) and (not own or len(others) >= 1):
+            return part, others[0]
+    return None
+
+
+def disordered(parts: Mapping[str, Heads], claimed: str) -> tuple[str, int] | None:
+    """A head whose parts lie in another order in a fused projection than its name says, and that order; None if none does."""
+    wanted = [letter for letter in claimed if letter in parts]
+    if len(wanted) < 2 or len({len(parts[letter].rows) for letter in wanted}) != 1:
+        return None
+    for number in range(len(parts[wanted[0]].rows)):
+        first = {letter: min(parts[letter].rows[number][0].features) for letter in wanted}
+        found = sorted(wanted, key=lambda letter: first[letter])
+        if found != wanted and len(set(first.values())) == len(wanted):
+            return "".join(found), number
+    return None
+
+
+def refilled(module: nn.Module | None, weight: Tensor | None, parts: Mapping[str, Heads]) -> tuple[str, str] | None:
+    """A part of a fused projection whose rows equal a separate weight that is named after another: ("q", "k_proj.weight")."""
+    if module is None or weight is None or weight.dim() != 2:
+        return None
+    labels = _labels(module, weight)
+    for part, heads in parts.items():
+        for _, feature in (at for head in heads.rows for at in head[0].features):
+            found = labels.get(feature)
+            if found is not None and role(found) != part:
+                return part, found
+    return None
+
+
+def _labels(module: nn.Module, weight: Tensor) -> dict[int, str]:
+    """The names of the separate weights whose rows a fused one has, by its rows."""
+    labels: dict[int, str] = {}
+    for name, value in _held(module):
+        if role(name) is None or value is weight or value.dim() != 2 or not value.shape[0]:
+            continue
+        for turned in (weight.detach(), weight.detach().t()):
+            if turned.shape[1] == value.shape[1]:
+                same = (turned[:, None] == value.detach()[None]).all(-1).any(1)
+                labels |= {int(row): name for row in same.nonzero()[:, 0]}
+    return labels
+
+
+def _held(module: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    yield from module.named_parameters()
+    yield from module.named_buffers()
+    for name, value in vars(module).items():
+        if isinstance(value, Tensor):
+            yield name, value
+
+
+def activated(graph: Graph, core: Core, operand: Tensor, heads: Heads) -> int | None:
+    """The operation that bends a projection on its way to the core; None if none does. A gate, multiplied by another, is none."""
+    if len(heads.sources) != 1:
+        return None
+    source = graph.projected(heads.sources[0])
+    for index in range(heads.sources[0] + 1, core.end):
+        op, made = graph.record.ops[index], graph.result(index)
+        bends = op.name in ACTIVATIONS or (op.name in ("clamp", "clip") and op.argument(2, "max") is None)
+        if not bends or made is None or not any(linked_to(made, [source])) or not any(linked_to(operand, [made])):
+            continue
+        gates = any(
+            later.name in ("mul", "mul_", "__mul__")
+            and any(t is made for t in graph.arguments(later))
+            and _both(graph, later)
+            for later in graph.record.ops[index + 1 : core.end]
+        )
+        if not gates and not _in_scores(core, made):
+            return index
+    return None
+
+
+def _both(graph: Graph, op: Op) -> bool:
+    given = graph.arguments(op)
+    return len(given) == 2 and all(graph.depends(t) for t in given)
+
+
+def _in_scores(core: Core, made: Tensor) -> bool:
+    """Whether what an operation gave comes after the product of the scores, as a soft-cap does."""
+    return core.pairs is not None and any(linked_to(made, [core.pairs.out]))
+
+
+def sliced(operand: Tensor, x: Tensor) -> int | None:
+    """How many features of the input a row of an operand reads, if that is at most half; None if it reads all, or none."""
+    if not x.is_floating_point() or not x.requires_grad or not operand.requires_grad:
+        return None
+    flat = operand.reshape(-1, *operand.shape[-2:])
+    found = slope(flat[0, 0] * torch.linspace(1, 2, flat.shape[-1], dtype=flat.dtype), x)
+    read = int((found != 0).reshape(-1, x.shape[-1]).any(0).sum())
+    return read if 0 < read <= x.shape[-1] // 2 else None
