@@ -1,0 +1,175 @@
+"""Why reading with a cache differs from reading without: causes told apart by experiments, each a change that would mend one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from clearhead.checking.kinds.kind import Found
+from clearhead.checking.kinds.lm_case import LmCase, Session, logits_of
+from clearhead.checking.kinds.lm_finding import failed
+from clearhead.checking.kinds.lm_positions import NoPlaces, without_places
+from clearhead.checking.settings import Settings
+from clearhead.checking.strangers import Attempt
+from clearhead.checking.watch import watched
+from clearhead.messages import say
+
+if TYPE_CHECKING:
+    from clearhead.checking.kinds.caches import Reading
+
+Wrong = Mapping[tuple[int, ...], float]
+
+
+def cause(case: LmCase, text: Reading, wrong: Wrong, settings: Settings) -> Found:
+    """The fault that the wrong pieces come from.
+
+    Args:
+        case: how the model is called.
+        text: what was read.
+        wrong: pieces -> how far the logits are off.
+        settings: what the user said.
+    """
+    pieces, by = min(wrong.items(), key=lambda item: (len(item[0]), item[0]))
+    facts = {"pieces": "+".join(map(str, pieces)), "by": f"{by:.1e}", "size": f"{text.size:.1e}"}
+    where = written_at(case, text)
+    worst = max(wrong.values())
+    same = same_object(case, text)
+
+    def named(name: str, evidence: str) -> Found:
+        return failed(name, evidence, where=where, largest=worst, effect=worst / text.size if worst < 1e300 else None)
+
+    if same:
+        return named("cache.shared-between-blocks", say("lm.shared_object", **facts))
+    if _placed(case, text, wrong):
+        return named("position.offset", say("lm.offset", **facts))
+    if _unmasked(case, text, wrong):
+        return named("cache.prefill-unmasked", say("lm.unmasked", **facts))
+    if _one_layer_agrees(case, text, wrong):
+        return named("cache.shared-between-blocks", say("lm.one_layer", **facts))
+    lost = _lost(case, text)
+    if lost is not None:
+        return named("causal.top-left", say("lm.top_left", query=lost[0], lost=lost[1], **facts))
+    return named("cache.mismatch", say("lm.mismatch", **facts))
+
+
+def written_at(case: LmCase, text: Reading) -> str:
+    """The line that joins new keys to old ones, or writes them into a buffer."""
+    with Attempt(), torch.no_grad():
+        module = case.case.ready()
+        session = Session(case, module, 2)
+        session.feed(text.ids[:, :3])
+        record = watched(module if isinstance(module, nn.Module) else None, lambda: session.feed(text.ids[:, 3:4]))
+        for op in record.ops:
+            if (
+                op.name in ("cat", "concat", "__setitem__", "index_copy_", "copy_", "scatter_", "index_put_")
+                and op.where
+            ):
+                return op.where
+    return ""
+
+
+def same_object(case: LmCase, text: Reading) -> bool:
+    """Whether the parts of the cache for two blocks are one object."""
+    with Attempt(), torch.no_grad():
+        session = Session(case, case.case.ready(), 2)
+        session.feed(text.ids[:, :3])
+        cache = session.cache
+        parts: list[Any] = (
+            list(cache.values()) if isinstance(cache, dict) else list(cache) if isinstance(cache, tuple | list) else []
+        )
+        held = [part for part in parts if isinstance(part, dict | list) or hasattr(part, "__dict__")]
+        held = [part for part in held if not isinstance(part, Tensor)]
+        return len(held) >= 2 and len({id(part) for part in held}) < len(held)
+    return False
+
+
+def agrees(case: LmCase, text: Reading, wrong: Wrong, made: Callable[[], Any]) -> bool:
+    """Whether a changed model reads with the cache as without, in every way that was wrong."""
+    from clearhead.checking.kinds.caches import off_by  # noqa: PLC0415
+
+    with Attempt(), torch.no_grad():
+        full = logits_of(case, made(), text.ids)
+        allowed = 3 * case.rounding * full.std().item()
+        if not full.std() > 0:
+            return False
+        for pieces in wrong:
+            session, at, found, wanted = Session(case, made(), text.ids.shape[0]), 0, [], []
+            for length in pieces:
+                found.append(session.feed(text.ids[:, at : at + length]))
+                at += length
+                wanted.append(full[:, at - found[-1].shape[1] : at])
+            if off_by((torch.cat(found, 1), torch.cat(wanted, 1))) > allowed:
+                return False
+        return True
+    return False
+
+
+def _placed(case: LmCase, text: Reading, wrong: Wrong) -> bool:
+    """Whether the difference is gone where every place looks alike."""
+    with NoPlaces():
+        return agrees(case, text, wrong, lambda: without_places(case.case.ready()))
+
+
+def _unmasked(case: LmCase, text: Reading, wrong: Wrong) -> bool:
+    """Whether, within one piece, an earlier output moves when the last id of the piece changes."""
+    length = text.ids.shape[1]
+    other = text.ids.clone()
+    other[:, -1] = (other[:, -1] + 1) % case.vocab
+    for begin in (0, 3):
+        with Attempt(), torch.no_grad():
+            outs = []
+            for ids in (text.ids, other):
+                session = Session(case, case.case.ready(), 2)
+                if begin:
+                    session.feed(ids[:, :begin])
+                outs.append(session.feed(ids[:, begin:]))
+            if outs[0].shape[1] > 1 and (outs[0] - outs[1])[:, :-1].abs().max() > 1e-9 * text.size:
+                return True
+    singles = (1,) * length
+    return (length,) in wrong and singles not in wrong
+
+
+def _one_layer_agrees(case: LmCase, text: Reading, wrong: Wrong) -> bool:
+    """Whether the first block alone reads with its cache as without."""
+
+    def made() -> Any:
+        module = case.case.ready()
+        lists = [m for m in module.modules() if isinstance(m, nn.ModuleList) and len(m) >= 2]
+        stack = max(lists, key=len)
+        del stack[1:]
+        return module
+
+    with Attempt():
+        made()
+        return agrees(case, text, wrong, made)
+    return False
+
+
+def _lost(case: LmCase, text: Reading) -> tuple[int, int] | None:
+    """A query of a later piece and a kept key before it that has no influence on it, though an earlier one has; None if all have."""
+    begin = 5
+    if text.ids.shape[1] < begin + 3:
+        return None
+    for length in (3, 1):
+        with Attempt(), torch.no_grad():
+            before = _after(case, text.ids, begin, length)
+            moved = []
+            for key in range(begin):
+                other = text.ids.clone()
+                other[:, key] = (other[:, key] + 1) % case.vocab
+                moved.append(
+                    ((_after(case, other, begin, length) - before)[:, 0].abs().max() > 1e-9 * text.size).item()
+                )
+            if moved[0] and not all(moved) and not moved[-1]:
+                return begin, begin - 1
+    return None
+
+
+def _after(case: LmCase, ids: Tensor, begin: int, length: int) -> Tensor:
+    """The logits of a piece after a beginning that was read token by token, so that no kept key depends on later ones."""
+    session = Session(case, case.case.ready(), 2)
+    session.feed(ids[:, :begin])
+    return session.feed(ids[:, begin : begin + length])
