@@ -290,6 +290,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "weights and inputs on the device meta: no operation meets a tensor of another device",
         "权重与输入都在 meta 设备上：没有操作遇到其他设备的张量",
     ),
+    "common.default_device": (
+        "{line} makes a tensor without device=, so the module runs on the processor alone; write device=x.device",
+        "{line} 创建张量时未写 device=，因此模块只能在处理器上运行；请写 device=x.device",
+    ),
     "common.hard_coded": (
         "{culprit} stays on the processor when weights and inputs are moved: {reason}",
         "移动权重与输入后，{culprit} 仍留在处理器上：{reason}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from typing import Any
 
@@ -18,6 +19,7 @@ from clearhead.messages import say
 
 HARD = "device.hard-coded"
 PARTED = r"on device|same device|expected device|device type|Cannot copy out of meta|is on cpu|devices"
+WRITTEN = r"device\s*=\s*(torch\.device\()?[\"'](cpu|cuda|mps)"
 MAKERS = (
     "tensor", "ones", "zeros", "arange", "full", "eye", "tril_indices", "triu_indices", "linspace", "empty", "from_numpy",
     "as_tensor", "randn", "rand", "randint", "outer", "tril", "triu", "logspace", "scalar_tensor",
@@ -40,7 +42,7 @@ def devices(case: Case) -> Found:
     with Attempt() as moved, Seeded(1):
         module = case.ready().to("meta")
         x = tuple(each.to("meta") for each in given(case, *size))
-        with Attempt() as attempt, torch.no_grad(), _hooked(module, record) as running, _Watch(record, running):
+        with Attempt() as attempt, torch.no_grad(), _hooked(module, record) as running, _Watch(record, running, False):
             case.run(module, x)
         return _judged(module, record, attempt)
     return Found((Check(HARD, "skipped", say("common.no_meta", reason=moved.reason)),))
@@ -49,22 +51,48 @@ def devices(case: Case) -> Found:
 def _judged(module: nn.Module, record: Record, attempt: Attempt) -> Found:
     if attempt.error is None:
         return Found((Check(HARD, "pass", say("common.meta_runs")),))
-    culprit = _culprit(module, record)
-    if not re.search(PARTED, str(attempt.error)) or not culprit:
-        return Found((Check(HARD, "skipped", say("common.no_meta", reason=attempt.reason)),))
+    skipped = Check(HARD, "skipped", say("common.no_meta", reason=attempt.reason))
+    if not re.search(PARTED, str(attempt.error)):
+        return Found((skipped,))
+    culprit = _attribute(module) or _line(module, record)
+    if not culprit:
+        # Without a device, a tensor is made on the default one, which a user can set; that is no fixed device.
+        made = _made(record)
+        return Found((skipped,), notes=(say("common.default_device", line=made),) if made else ())
     evidence = say("common.hard_coded", culprit=culprit, reason=attempt.reason)
-    fault = Fault(HARD, "reproduced", evidence, culprit, say("common.fix_hard_coded"))
+    fault = Fault(HARD, "consistent", evidence, culprit, say("common.fix_hard_coded"))
     return Found((Check(HARD, "fail", evidence, 1.0),), (fault,))
 
 
-def _culprit(module: nn.Module, record: Record) -> str:
-    """The attribute or the line that holds a tensor on the processor; "" if there is none that is the code's own."""
+def _attribute(module: nn.Module) -> str:
+    """The plain attribute of a part that holds a tensor on the processor; "" if there is none."""
     for path, part in module.named_modules():
         for name, value in vars(part).items():
             if name not in ("_parameters", "_buffers", "_modules") and _left(value):
                 return f"{path}.{name}".strip(".")
-    made = [op for op in record.ops if op.name in MAKERS and _left(op.result) and op.where]
-    return made[-1].where if made else ""
+    return ""
+
+
+def _made(record: Record) -> str:
+    """The last line that made a tensor on the processor."""
+    return next((op.where for op in reversed(record.ops) if op.name in MAKERS and _left(op.result) and op.where), "")
+
+
+def _line(module: nn.Module, record: Record) -> str:
+    """The line that made a tensor on a device that is written down; "" if none was."""
+    told = [op for op in record.ops if op.name in MAKERS and op.keywords.get("device") is not None and _left(op.result)]
+    if not told or not any(re.search(WRITTEN, source_of(type(part))) for part in module.modules()):
+        return ""
+    return told[-1].where
+
+
+def source_of(kind: type) -> str:
+    """The text of a class; "" if it is PyTorch's, or cannot be read."""
+    if kind.__module__.split(".")[0] == "torch":
+        return ""
+    with Attempt():
+        return inspect.getsource(kind)
+    return ""
 
 
 def _left(value: Any) -> bool:

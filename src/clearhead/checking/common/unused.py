@@ -52,6 +52,8 @@ def _parameters(case: Case, size_taken: Trial, module: nn.Module) -> Found:
         reached |= _reached(case, size_taken, module, trained, seed)
     if not reached:
         return Found((Check("parameter.unused", "skipped", say("common.no_gradient", reason="no gradient")),))
+    if not bool(run(case, module, given(case, *size_taken)).isfinite().all()):
+        return Found((Check("parameter.unused", "skipped", say("common.no_gradient", reason="NaN")),))
     ran = _ran(case, size_taken, module)
     lost = [name for name in trained if name not in reached and _should_train(module, name, ran)]
     asked = say("common.unused_asked", count=len(trained), inputs=len(SEEDS))

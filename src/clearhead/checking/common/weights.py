@@ -27,9 +27,7 @@ LAST = (
 )
 ADAPTERS = r"lora|adapter|_b$|\.b$|ada_?ln|modulation|zero|gate|gamma|alpha|scale|residual|branch"
 FIRST = r"(^|\.|_)(q|k|v|wq|wk|wv|w_q|w_k|w_v|query|key|value|qkv|c_attn|in_proj|to_q|to_k|to_v|to_kv|to_qkv|kv)(_?(proj|proj_weight|linear|lin|weight))?$"
-PLACES = (
-    r"pos|cls|token_type|prefix|prompt|bias|rel|alibi|table|mask|state|memory|mem|cache|pe$|register|null|temperature"
-)
+PLACES = r"\bw?pe\b|pos|cls|token_type|prefix|prompt|bias|rel|alibi|table|mask|state|memory|mem|cache|pe$|register|null|temperature"
 PADS = ("padding_idx", "pad_id", "pad_token_id", "pad_idx", "pad", "pad_index", "pad_token")
 FROZEN = r"freez|frozen|pretrain|fixed|lora|adapter|peft|teacher|ema\b|not[ _]train|untrain|non[-_ ]?train|buffer|random[ _]feature"
 TABLES = r"(^|\.|_)(pos\w*|pe|sin\w*|cos\w*|\w*freq\w*|rope|rotary\w*|mask\w*|tril|causal\w*|alibi\w*|slopes|bucket\w*|tau|temperature|eps|scale)(\.weight)?$"
@@ -43,11 +41,13 @@ class Matrix(NamedTuple):
         name: of the parameter.
         value: itself.
         owner: the module that has it.
+        trains: whether it requires a gradient.
     """
 
     name: str
     value: Tensor
     owner: nn.Module
+    trains: bool = True
 
     @property
     def module(self) -> str:
@@ -109,6 +109,8 @@ def _held(target: Target, made: nn.Module, matrices: list[Matrix]) -> tuple[list
                 )
             )
         elif matrix.is_table:
+            if not matrix.trains or re.search(PLACES, matrix.name.lower()):
+                continue
             faults += _rows_zero(target, made, matrix)
         elif _projects(matrix):
             faults += _dead(made, matrix)
@@ -119,7 +121,7 @@ def _matrices(made: nn.Module) -> Iterator[Matrix]:
     for path, module in made.named_modules():
         for name, value in module.named_parameters(prefix=path, recurse=False):
             if value.dim() >= 2 and value.numel() > 1 and not isinstance(value, nn.parameter.UninitializedParameter):
-                yield Matrix(name, value.detach(), module)
+                yield Matrix(name, value.detach(), module, value.requires_grad)
 
 
 def _projects(matrix: Matrix) -> bool:
