@@ -48,7 +48,7 @@ def turns(graph: Graph, core: Core) -> Turns | None:
 
 def _projected_alike(graph: Graph, core: Core, operand: Tensor) -> bool:
     """Whether the projections behind an operand have the same row at every position: nothing of positions was added before."""
-    sources = graph.sources(operand, core.start)
+    sources = graph.sources(operand, core.end if operand is core.v else core.start)
     flat = operand.reshape(-1, *operand.shape[-2:])
     if not sources:
         return False

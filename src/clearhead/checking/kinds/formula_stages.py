@@ -127,7 +127,7 @@ def _sharing(scene: Scene, parts: dict[str, Heads]) -> Iterator[Fault]:
     queries = parts["q"]
     if queries.known and not lost:
         used = len({feature for head in queries.rows for feature in head[0].features})
-        own = len({head[0].features for head in queries.rows})
+        own = len({row.features for row in queries.first})
         lost = used >= 2 * own * queries.width
     if lost:
         yield fault("heads.grouped-summed", say("formula.grouped"), _line(scene, core.start))

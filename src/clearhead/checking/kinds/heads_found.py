@@ -43,16 +43,20 @@ class Heads(NamedTuple):
     @property
     def known(self) -> bool:
         """Whether it was projected at all and can be followed."""
-        return bool(self.sources) and all(row.places for head in self.rows for row in head)
+        return bool(self.sources) and all(row.places for row in self.first)
 
+    @property
+    def first(self) -> list[Row]:
+        """The first row of each head that comes from somewhere: an activation may leave nothing of one."""
+        return [next((row for row in head if row.places), head[0]) for head in self.rows]
 
     @property
     def count(self) -> int:
         """How many heads there are: of different features, or of different places where the projection has an axis of heads."""
         kinds = set()
-        for head in self.rows:
-            place = min(head[0].places, default=())
-            kinds.add((head[0].features, place[2:] if len(place) >= 4 else ()))
+        for row in self.first:
+            place = min(row.places, default=())
+            kinds.add((row.features, place[2:] if len(place) >= 4 else ()))
         return len(kinds)
 
 
@@ -97,13 +101,16 @@ def mixed(heads: Heads) -> tuple[int, int] | None:
     """A head and a row where positions were mixed: several in a row, or rows of one head from different features; None if none."""
     for number, head in enumerate(heads.rows):
         for place, row in enumerate(head):
-            spread = len({at for at in row.places if at[0] == min(row.places)[0]})
+            spread = len({at for at in row.places if at[0] == min(row.places)[0]}) if row.places else 0
             if spread > 1 and len(row.features) <= 2 * heads.width * spread and _rearranged(row, heads.width):
                 return number, place
         if len(head) > 1 and all(len(row.places) == 1 for row in head):
-            first = head[0].features
+            first, every = head[0].features, frozenset[tuple[int, int]]().union(*(row.features for row in head))
             for place, row in enumerate(head[1:], 1):
-                if len(first & row.features) < min(len(first), len(row.features)) / 2:
+                if (
+                    len(first & row.features) < min(len(first), len(row.features)) / 2
+                    and len(every) > 1.25 * heads.width
+                ):
                     return number, place
     return None
 
@@ -151,7 +158,7 @@ def sharing(queries: Heads, keys: Heads) -> Sharing | None:
     first = [n for n, head in enumerate(queries.rows) if head[0].places == queries.rows[0][0].places]
     if len(first) < 2:
         return None
-    own, theirs = ([_order(heads.rows[n][0]) for n in first] for heads in (queries, keys))
+    own, theirs = ([_order(heads.first[n]) for n in first] for heads in (queries, keys))
     if len(set(own)) != len(own):
         return None
     ranks = {key: rank for rank, key in enumerate(sorted(set(theirs)))}

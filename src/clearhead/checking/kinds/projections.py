@@ -101,7 +101,7 @@ def disordered(parts: Mapping[str, Heads], claimed: str) -> tuple[str, int] | No
     if len(wanted) < 2 or len({len(parts[letter].rows) for letter in wanted}) != 1:
         return None
     for number in range(len(parts[wanted[0]].rows)):
-        first = {letter: min(parts[letter].rows[number][0].features) for letter in wanted}
+        first = {letter: min(parts[letter].first[number].features) for letter in wanted}
         found = sorted(wanted, key=lambda letter: first[letter])
         if found != wanted and len(set(first.values())) == len(wanted):
             return "".join(found), number

@@ -107,7 +107,8 @@ def _scoring(graph: Graph, middle: int, scores: Tensor, lengths: tuple[int, ...]
         found = product(graph, index, lengths)
         if found is None:
             continue
-        same = found.out.numel() >= scores.numel() and found.out.numel() % scores.numel() == 0
+        # A sink is a further column of the scores; heads that are summed make them fewer.
+        same = found.out.numel() % scores.numel() == 0 or found.out.shape[:-1] == scores.shape[:-1]
         if same and any(linked_to(scores, [found.out])):
             return found
     return None
