@@ -138,13 +138,13 @@ def test_an_empty_prompt(clearhead: Clearhead, trained: Path) -> None:
 def test_a_model_that_is_not_there(clearhead: Clearhead, tmp_path: Path, verb: str) -> None:
     assert "no such model" in clearhead(verb, tmp_path / "nothing").mistake
     (tmp_path / "file").write_text("text")
-    assert "not a run directory" in clearhead(verb, tmp_path / "file").mistake
-    assert "not a run directory" in clearhead(verb, tmp_path).mistake
+    assert "no model file" in clearhead(verb, tmp_path / "file").mistake
+    assert "neither a run directory" in clearhead(verb, tmp_path).mistake
 
 
-@pytest.mark.parametrize("verb", ["generate", "check"])
-def test_a_model_is_needed(clearhead: Clearhead, verb: str) -> None:
-    assert "model" in clearhead(verb).mistake
+@pytest.mark.parametrize(("verb", "wanted"), [("generate", "model"), ("check", "target")])
+def test_a_model_is_needed(clearhead: Clearhead, verb: str, wanted: str) -> None:
+    assert wanted in clearhead(verb).mistake
 
 
 def test_a_batch_of_nothing_for_info(clearhead: Clearhead) -> None:

@@ -109,9 +109,9 @@ def test_check_of_a_right_model(clearhead: Clearhead, trained: Path) -> None:
     assert (said.status, said.err) == (0, "")
     assert said.out.count("right") == 4
     answer = json.loads(clearhead("check", trained, "--json").out)
-    assert set(answer) == {"target", "ok", "checks"}
-    assert answer["ok"] is True
-    assert {key for check in answer["checks"] for key in check} == {"id", "passed", "largest", "evidence"}
+    assert {"target", "kind", "ok", "checks", "faults"} <= set(answer)
+    assert (answer["ok"], answer["kind"], answer["faults"]) == (True, "lm", [])
+    assert {key for check in answer["checks"] for key in check} == {"id", "verdict", "largest", "evidence"}
 
 
 def test_check_of_a_wrong_model_says_no(clearhead: Clearhead, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:

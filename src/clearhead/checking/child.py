@@ -5,13 +5,9 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from clearhead.messages import UserError
-
-if TYPE_CHECKING:
-    from clearhead.checking.report import Report
-    from clearhead.checking.settings import Settings
 
 
 def main() -> None:
@@ -25,27 +21,13 @@ def main() -> None:
 
 
 def _report(target: str, settings: dict[str, Any]) -> dict[str, Any]:
-    from clearhead.checking.settings import Settings  # noqa: PLC0415 - what is asked is read first
-
-    known = Settings(**settings | {"only": frozenset(settings.get("only", ()))})
-    return (_code if ":" in target and not Path(target).exists() else _model)(target, known).to_dict()
-
-
-def _code(target: str, settings: Settings) -> Report:
-    """The report on somebody's code."""
-    import torch  # noqa: PLC0415
+    import torch  # noqa: PLC0415 - what is asked is read first
 
     from clearhead.checking.check import check_target  # noqa: PLC0415
+    from clearhead.checking.settings import Settings  # noqa: PLC0415
     from clearhead.checking.target import resolve  # noqa: PLC0415
 
     # Small sizes: threads would wait for each other longer than they work.
     torch.set_num_threads(1)
-    return check_target(resolve(target, settings), settings)
-
-
-def _model(name: str, settings: Settings) -> Report:
-    """The report on a model that `load` knows."""
-    from clearhead.checking.model import model_report  # noqa: PLC0415
-    from clearhead.formats.load import load  # noqa: PLC0415
-
-    return model_report(name, load(name, dtype="float32", device="cpu"), settings)
+    known = Settings(**settings | {"only": frozenset(settings.get("only", ()))})
+    return check_target(resolve(target, known), known).to_dict()

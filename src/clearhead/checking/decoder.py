@@ -32,8 +32,12 @@ LONGEST, LONGEST_LARGE, LARGE = 128, 24, 20_000_000
 
 def looked_at(model: nn.Module, context: int) -> int:
     """How many tokens a check reads."""
-    large = sum(parameter.numel() for parameter in model.parameters()) > LARGE
-    return min(context, LONGEST_LARGE if large else LONGEST)
+    return min(context, LONGEST_LARGE if is_large(model) else LONGEST)
+
+
+def is_large(model: nn.Module) -> bool:
+    """Whether checking the model takes more than a moment."""
+    return sum(parameter.numel() for parameter in model.parameters()) > LARGE
 
 
 def check_decoder(model: Decoder, config: DecoderConfig, *, seed: int = 0) -> list[Finding]:

@@ -8,24 +8,27 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from clearhead.messages import UserError, say
 
 CHILD = "from clearhead.checking.child import main; main()"
-REFUSED = 2
-"""The exit status of a child that says in one line why it could not check."""
+MOMENT = 4.0
+"""Seconds after which a reader wants to know that something is being done."""
 
 
-def guarded(target: str, settings: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+def guarded(
+    target: str, settings: Mapping[str, Any], seconds: float, patient: Callable[[], None] = lambda: None
+) -> dict[str, Any]:
     """The report on a target as plain data, made by another process within a time limit.
 
     Args:
         target: the name of somebody's code, or a model.
         settings: the fields of `Settings` that the user gave, as JSON can hold them.
         seconds: how long it may take.
+        patient: called once if it takes longer than a moment.
 
     Returns:
         `Report.to_dict()`; where the process crashed or took too long, a report with one check whose verdict is "error".
@@ -40,14 +43,15 @@ def guarded(target: str, settings: Mapping[str, Any], seconds: float) -> dict[st
         child = subprocess.Popen(
             [sys.executable, "-c", CHILD],
             stdin=subprocess.PIPE,
-            stdout=sys.stderr.fileno(),
+            stdout=_aside(),
             text=True,
             start_new_session=True,
         )
         try:
-            child.communicate(request, timeout=seconds)
-        except subprocess.TimeoutExpired:
-            return _ended(target, "check.endless", say("check.endless", seconds=f"{seconds:g}"))
+            if not _done(child, request, min(MOMENT, seconds)):
+                patient()
+                if not _done(child, None, max(seconds - MOMENT, 0.0)):
+                    return _ended(target, "check.endless", say("check.endless", seconds=f"{seconds:g}"))
         finally:
             _end(child)
         if answer.exists():
@@ -56,6 +60,23 @@ def guarded(target: str, settings: Mapping[str, Any], seconds: float) -> dict[st
                 raise UserError(str(made["refused"]))
             return made
         return _ended(target, "check.crashed", say("check.crashed", status=_status(child.returncode)))
+
+
+def _done(child: subprocess.Popen[str], request: str | None, seconds: float) -> bool:
+    """Give the process its request, if there is one, and wait so long; whether it has ended."""
+    try:
+        child.communicate(request, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _aside() -> int:
+    """Where output goes that is not the answer: standard error, or nowhere if that is no file."""
+    try:
+        return sys.stderr.fileno()
+    except OSError:
+        return subprocess.DEVNULL
 
 
 def _end(child: subprocess.Popen[str]) -> None:

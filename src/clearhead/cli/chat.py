@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from jsonargparse import ArgumentParser, Namespace
 
+from clearhead.cli.loading import loaded_model
 from clearhead.cli.options import MODEL, add_device, parse, parser, tell, use_threads
 from clearhead.cli.prompts import warn_of_unknown
 from clearhead.cli.sampling import (
@@ -52,11 +53,10 @@ def run(arguments: Sequence[str]) -> int:
     if asked.logprobs is not None and asked.logprobs < 0:
         raise UserError(say("generation.setting", name="logprobs", value=asked.logprobs, wanted="≥ 0"))
     use_threads(asked.threads)
-    from clearhead.formats.load import load  # noqa: PLC0415 - torch comes after the flags are right
     from clearhead.generation.chat import template_of  # noqa: PLC0415
     from clearhead.generation.request import within  # noqa: PLC0415
 
-    loaded = load(asked.model, dtype=asked.dtype, device=asked.device)
+    loaded = loaded_model(asked.model, asked.dtype, asked.device)
     asked.temperature = usual_temperature(loaded) if asked.temperature is None else asked.temperature
     # What is wrong with a setting is said before the first line is typed.
     check(asked)

@@ -12,7 +12,8 @@ from jsonargparse import ArgumentParser, Namespace
 from clearhead.checking.guard import guarded
 from clearhead.cli.check_page import page
 from clearhead.cli.check_text import lines
-from clearhead.cli.options import parse, parser, tell
+from clearhead.cli.loading import loaded_model
+from clearhead.cli.options import MODEL, parse, parser, tell, use_threads
 from clearhead.messages import UserError, say
 
 KINDS = "attention, sdpa, block, encoder, lm, seq2seq, norm, rotary, positions, loss or sampler"
@@ -30,7 +31,9 @@ def options() -> ArgumentParser:
     """The flags of `clearhead check`."""
     made = parser("check")
     made.add_argument(
-        "target", type=str, help="FILE.py:NAME or package.module:NAME (class, instance or factory), or a MODEL"
+        "target",
+        type=str,
+        help=f"FILE.py:NAME or package.module:NAME (a class, an instance or a factory); or a model: {MODEL}",
     )
     made.add_argument("--kind", type=str, default=None, help=f"{KINDS}; guessed if not given")
     for name, meaning in SIZES.items():
@@ -46,6 +49,9 @@ def options() -> ArgumentParser:
         help="KEY=VALUE, an argument of the constructor; may be given again",
     )
     made.add_argument("--only", type=str, default=None, help="ids of the checks to run, with commas")
+    made.add_argument(
+        "--threads", type=int, default=None, help="CPU threads for a model; as many as PyTorch picks if not given"
+    )
     made.add_argument("--rounding", action="store_true", help="print what float32 and bfloat16 do to it")
     made.add_argument("--seed", type=int, default=0, help="of all random inputs")
     made.add_argument(
@@ -64,13 +70,28 @@ def run(arguments: Sequence[str]) -> int:
     asked = parse(options(), arguments)
     if asked.html is not None and not Path(asked.html).parent.is_dir():
         raise UserError(say("cli.check.no_folder", path=asked.html, folder=Path(asked.html).parent))
-    tell(say("cli.check.working", target=asked.target))
-    report = guarded(asked.target, _settings(asked), asked.time_limit)
+    report = _report(asked)
     print(json.dumps(report, ensure_ascii=False) if asked.json else "\n".join(lines(report)))
     if asked.html is not None:
         Path(asked.html).write_text(page(report), encoding="utf-8")
         tell(say("cli.check.page", path=asked.html))
     return _status(report)
+
+
+def _report(asked: Namespace) -> dict[str, Any]:
+    """The report as plain data; somebody's code runs in another process, a model, which is data, in this one."""
+    working, settings = say("cli.check.working", target=asked.target), _settings(asked)
+    if ":" in asked.target and not Path(asked.target).exists():
+        return guarded(asked.target, settings, asked.time_limit, lambda: tell(working))
+    use_threads(asked.threads)
+    loaded = loaded_model(asked.target, "float32", "cpu")
+    from clearhead.checking.decoder import is_large  # noqa: PLC0415
+    from clearhead.checking.model import model_report  # noqa: PLC0415 - torch comes after the flags are right
+    from clearhead.checking.settings import Settings  # noqa: PLC0415
+
+    if is_large(loaded.model):
+        tell(working)
+    return model_report(asked.target, loaded, Settings(seed=asked.seed, only=frozenset(settings["only"]))).to_dict()
 
 
 def _status(report: dict[str, Any]) -> int:

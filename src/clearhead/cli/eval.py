@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 from jsonargparse import ArgumentParser, Namespace
 from tqdm import tqdm
 
+from clearhead.cli.loading import loaded_model
 from clearhead.cli.options import MODEL, add_device, parse, parser, tell, use_threads
 from clearhead.messages import UserError, say
 
@@ -61,11 +62,10 @@ def run(arguments: Sequence[str]) -> int:
     """Score files, and say what was scored, and how."""
     asked = parse(options(), arguments)
     use_threads(asked.threads)
-    from clearhead.formats.load import load  # noqa: PLC0415 - torch comes after the flags are right
     from clearhead.models.encoder import Encoder  # noqa: PLC0415
     from clearhead.models.encoder_decoder import EncoderDecoder  # noqa: PLC0415
 
-    loaded = load(asked.model, dtype=asked.dtype, device=asked.device)
+    loaded = loaded_model(asked.model, asked.dtype, asked.device)
     match loaded.model:
         case EncoderDecoder():
             answer = _pairs(loaded, asked)

@@ -9,6 +9,7 @@ from pathlib import Path
 from jsonargparse import ArgumentParser
 
 from clearhead.cli.bar import bar_of
+from clearhead.cli.loading import loaded_model
 from clearhead.cli.options import parse, parser, tell
 from clearhead.messages import UserError, say
 
@@ -34,10 +35,9 @@ def run(arguments: Sequence[str]) -> int:
     if asked.format not in FORMATS:
         raise UserError(say("cli.export.format", format=asked.format, known=", ".join(FORMATS)))
     from clearhead.formats.hugging_face.export import export, new_place, size_of  # noqa: PLC0415 - torch comes later
-    from clearhead.formats.load import load  # noqa: PLC0415
 
     folder = new_place(Path(asked.folder))
-    loaded = load(asked.model, dtype=asked.dtype, device="cpu")
+    loaded = loaded_model(asked.model, asked.dtype, "cpu")
     with bar_of(say("cli.export.bar"), size_of(loaded), size=True, delay=DELAY, leave=False) as bar:
         family = export(loaded, folder, written=bar.move)
     files = sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from jsonargparse import ArgumentParser, Namespace
 
+from clearhead.cli.loading import loaded_model
 from clearhead.cli.options import MODEL, add_device, parse, parser, use_threads
 from clearhead.cli.prompts import answers, prompts_of
 from clearhead.cli.sampling import (
@@ -68,9 +69,8 @@ def run(arguments: Sequence[str]) -> int:
     asked = parse(options(), arguments)
     _agree(asked)
     use_threads(asked.threads)
-    from clearhead.formats.load import load  # noqa: PLC0415 - torch comes after the flags are right
 
-    loaded = load(asked.model, dtype=asked.dtype, device=asked.device)
+    loaded = loaded_model(asked.model, asked.dtype, asked.device)
     prompts = prompts_of(asked, loaded)
     if asked.beams is not None:
         _search(loaded, asked, prompts)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from jsonargparse import ArgumentParser
 
 from clearhead.cli.bar import bar_of
+from clearhead.cli.loading import loaded_model
 from clearhead.cli.options import parse, parser
 from clearhead.messages import say
 
@@ -39,10 +40,9 @@ def run(arguments: Sequence[str]) -> int:
     asked = parse(options(), arguments)
     from clearhead.formats.hugging_face.export import new_place  # noqa: PLC0415 - torch comes later
     from clearhead.formats.imported import import_model, size_of  # noqa: PLC0415
-    from clearhead.formats.load import load  # noqa: PLC0415
 
     out = new_place(Path(asked.out))
-    loaded = load(asked.source, dtype=asked.dtype, device="cpu")
+    loaded = loaded_model(asked.source, asked.dtype, "cpu")
     with bar_of(say("cli.import.bar"), size_of(loaded), size=True, delay=DELAY, leave=False) as bar:
         made = import_model(loaded, out, written=bar.move)
     imported, report = made.details["imported"], loaded.report

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from jsonargparse import ArgumentParser, Namespace
 
+from clearhead.cli.loading import loaded_model
 from clearhead.messages import UserError, say
 
 if TYPE_CHECKING:
@@ -125,9 +126,8 @@ def helper_of(asked: Namespace) -> Helper | None:
         return "lookup"
     if asked.draft is None:
         return None
-    from clearhead.formats.load import load  # noqa: PLC0415
 
-    return load(asked.draft, dtype=asked.dtype, device=asked.device)
+    return loaded_model(asked.draft, asked.dtype, asked.device)
 
 
 def usual_temperature(loaded: Loaded) -> float:

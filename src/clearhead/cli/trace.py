@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from jsonargparse import ArgumentParser, Namespace
 
+from clearhead.cli.loading import loaded_model
 from clearhead.cli.options import MODEL, add_device, parse, parser, use_threads
 from clearhead.cli.prompts import answers
 from clearhead.messages import UserError, say
@@ -57,9 +58,8 @@ def run(arguments: Sequence[str]) -> int:
     if asked.head is not None and asked.names != ["*"]:
         raise UserError(say("cli.trace.names_or_head"))
     use_threads(asked.threads)
-    from clearhead.formats.load import load  # noqa: PLC0415 - torch comes after the flags are right
 
-    loaded = load(asked.model, dtype=asked.dtype, device=asked.device)
+    loaded = loaded_model(asked.model, asked.dtype, asked.device)
     if asked.head is None:
         _walk(loaded, asked)
     else:

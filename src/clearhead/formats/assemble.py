@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
@@ -16,11 +16,15 @@ from clearhead.formats.weights import own_tensors
 from clearhead.messages import UserError, say
 from clearhead.models.build import build
 
+Watch = Callable[[int, int], None]
+
 PIECE = 1 << 18
 """How many numbers are read at a time, of a tensor that the file holds as we do."""
 
 
-def assemble(opened: Opened, dtype: torch.dtype, device: torch.device | str) -> tuple[nn.Module, Report]:
+def assemble(
+    opened: Opened, dtype: torch.dtype, device: torch.device | str, watch: Watch | None = None
+) -> tuple[nn.Module, Report]:
     """The model, every tensor read from its file, in evaluation mode; and what became of the file's tensors.
 
     The model is built without memory, so that nothing random is ever in it. Peak memory is that of the weights in `dtype`, and of
@@ -30,6 +34,7 @@ def assemble(opened: Opened, dtype: torch.dtype, device: torch.device | str) -> 
         opened: what is to be read.
         dtype: the type that the weights are turned into.
         device: where they live.
+        watch: who is told how many numbers have been read, and of how many.
 
     Raises:
         UserError: if a tensor is missing, of another shape or not finite, or if the file has one that nobody asks for.
@@ -42,10 +47,15 @@ def assemble(opened: Opened, dtype: torch.dtype, device: torch.device | str) -> 
     retied, unused = _left_over(opened, {part.name for name in own for part in rows[name].parts}, own)
     # All room first: what is read in between then takes places that are free again, not those between the weights.
     filled = {name: torch.empty(empty.shape, dtype=dtype, device=device) for name, empty in own.items()}
+    read, whole = 0, sum(empty.numel() for empty in own.values())
     for name, empty in own.items():
         for first, piece in _pieces(rows[name], tensors, tuple(empty.shape)):
-            _must_be_finite(piece, rows[name], tensors)
+            if opened.finite:
+                _must_be_finite(piece, rows[name], tensors)
             filled[name][first : first + len(piece)].copy_(piece)
+            read += piece.numel()
+            if watch is not None:
+                watch(read, whole)
     _put(model, filled)
     return model.eval(), Report(len(own), _aliases(model) | retied, unused)
 

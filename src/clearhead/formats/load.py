@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from clearhead.formats.assemble import assemble
+from clearhead.formats.assemble import Watch, assemble
 from clearhead.formats.find import find_model
 from clearhead.formats.opened import Config, Opened, Report
 from clearhead.formats.rows import row
@@ -53,7 +53,7 @@ class Loaded:
         return [*self.opening, *self.tokenizer.encode(text), *self.closing]
 
 
-def load(model: str | Path, *, dtype: str = "float32", device: str = "auto") -> Loaded:
+def load(model: str | Path, *, dtype: str = "float32", device: str = "auto", watch: Watch | None = None) -> Loaded:
     """The model called `model`, wherever it comes from.
 
     A run directory gives its best checkpoint, a checkpoint folder that one; a run that trained changes of low rank gives the
@@ -64,6 +64,7 @@ def load(model: str | Path, *, dtype: str = "float32", device: str = "auto") -> 
         model: a path, or a name that `clearhead models` lists.
         dtype: the number type that the weights are turned into: float32, float64, bfloat16 or float16.
         device: auto, cpu, cuda or mps.
+        watch: who is told how many numbers have been read, and of how many.
 
     Raises:
         UserError: if there is no such model, its files are damaged or do not fit each other, or they hold what clearhead does
@@ -79,7 +80,7 @@ def load(model: str | Path, *, dtype: str = "float32", device: str = "auto") -> 
     else:
         opened = found
     _must_fit(opened.tokenizer, opened.config, opened.source)
-    return _loaded(opened, *assemble(opened, number_type, place))
+    return _loaded(opened, *assemble(opened, number_type, place, watch))
 
 
 def open_run(run: Run, checkpoint: Path | None) -> Opened:
@@ -102,6 +103,7 @@ def open_run(run: Run, checkpoint: Path | None) -> Opened:
         chat_template=run.chat_template(),
         opening=run.opening,
         closing=run.closing,
+        finite=False,
     )
 
 

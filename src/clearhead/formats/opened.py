@@ -39,6 +39,7 @@ class Opened:
         chat_template: how conversations are written down, in Jinja; None for a base model.
         opening: ids that a text begins with, as the model was trained.
         closing: ids that it ends with, where it is read whole: an encoder's.
+        finite: whether a number that is none (NaN, infinity) is refused; a training here that went wrong can be looked at.
     """
 
     config: Config
@@ -51,6 +52,7 @@ class Opened:
     chat_template: str | None = None
     opening: tuple[int, ...] = ()
     closing: tuple[int, ...] = ()
+    finite: bool = True
 
 
 @dataclass(frozen=True)

@@ -135,6 +135,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "there is no setting {name}; the nearest is {near}",
         "没有 {name} 这个设置；最接近的是 {near}",
     ),
+    "cli.loading": ("loading", "加载"),
     "cli.info.about": ("parameters, arithmetic and memory of a model", "模型的参数量、计算量与内存"),
     "cli.doctor.about": ("what this machine can do, and whether it computes right", "本机能做什么，以及算得对不对"),
     "cli.info.no_model": (
