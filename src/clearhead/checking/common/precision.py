@@ -14,18 +14,13 @@ from clearhead.checking.claims import stated
 from clearhead.checking.common.trial import Trial, apart, run, trial
 from clearhead.checking.kinds.kind import Found
 from clearhead.checking.report import Check, Fault
+from clearhead.checking.rounding import GROWTH, UNIT
 from clearhead.checking.settings import Settings
 from clearhead.checking.strangers import Attempt, Seeded
 from clearhead.checking.watch import Op, Record, watched
 from clearhead.messages import say
 
 HALVES = (torch.float16, torch.bfloat16)
-UNIT = {torch.float64: 2.0**-53, torch.float32: 2.0**-24, torch.bfloat16: 2.0**-8, torch.float16: 2.0**-11}
-"""Half the distance of two neighbours at 1: what one rounding costs."""
-
-GROWTH = 2.0**9
-"""How many roundings may add up, and sizes cancel, before a difference is more than rounding."""
-
 ANGLES = ("cos", "sin", "polar", "outer", "cos_", "sin_")
 SCORES = ("softmax", "log_softmax", "exp", "scaled_dot_product_attention", "multi_head_attention_forward")
 NORMS = ("var", "std", "var_mean", "rsqrt", "layer_norm", "rms_norm", "mean", "rsqrt_", "norm", "group_norm")
@@ -170,6 +165,6 @@ def _of(record: Record, name: str) -> Tensor:
 def _verdict(gaps: dict[torch.dtype, float | None]) -> str:
     """Rounding if each difference is one of its type; with the size that was expected."""
     for kind, gap in gaps.items():
-        if gap is not None and gap > GROWTH * UNIT[kind] and kind is torch.float32:
+        if gap is not None and gap > GROWTH[kind] * UNIT[kind]:
             return say("common.more_than_rounding", kind=_short(kind), gap=f"{gap:.1e}", expected=f"{UNIT[kind]:.1e}")
     return say("common.rounding", single=f"{UNIT[torch.float32]:.1e}", half=f"{UNIT[torch.bfloat16]:.1e}")
