@@ -1,0 +1,84 @@
+"""A block: its residual equation, its norms, its feed-forward, and everything that is asked of attention."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from clearhead.checking.common.modes import modes
+from clearhead.checking.common.precision import precision
+from clearhead.checking.common.rows import rows
+from clearhead.checking.common.weights import unused, weights
+from clearhead.checking.kinds.attention import asked, behaviour
+from clearhead.checking.kinds.block_found import Watched, asked_of, blocks_in
+from clearhead.checking.kinds.block_graph import graphed
+from clearhead.checking.kinds.kind import Found, Kind
+from clearhead.checking.kinds.seeing import ready
+from clearhead.checking.kinds.sequence import SequenceCase, open_sequence, run
+from clearhead.checking.settings import Settings
+from clearhead.checking.strangers import Seeded
+from clearhead.checking.target import Target
+
+ROWS, LENGTH, MEMORY = 3, 7, 11
+"""Sizes unlike each other and unlike the usual numbers of heads."""
+
+
+def followed(case: SequenceCase, module: Any, memory: bool) -> Watched:
+    """A forward of the case that was followed, gradients with it.
+
+    Args:
+        case: how the module is called.
+        module: a copy of the target.
+        memory: whether another sequence is given for keys and values.
+    """
+    length = case.length(LENGTH)
+    if length in (case.heads, case.kv_heads) and case.fixed is None:
+        length -= 2
+    x = case.inputs(ROWS, length, 21)
+    if x.is_floating_point():
+        # Not a leaf, so that code may change it in place.
+        x = x.requires_grad_().clone()
+    inputs = {"x": x}
+    if memory:
+        drawn = torch.Generator().manual_seed(22)
+        inputs["memory"] = torch.randn(ROWS, MEMORY, case.width, generator=drawn, dtype=torch.float64).to(x.dtype)
+        inputs["memory"] = inputs["memory"].to(case.case.dtype).requires_grad_().clone()
+    with Seeded(), torch.enable_grad():
+        graph = graphed(module, inputs, lambda: run(case, module, x, memory=inputs.get("memory")))
+    result: Tensor = graph.result
+    keys = frozenset({length, MEMORY}) if memory else frozenset({length})
+    return Watched(graph, graph.node(result), frozenset({"x"}), length, keys, case.ids)
+
+
+def inside(case: SequenceCase, target: Target, *, several: bool) -> tuple[Found, Watched, list[Any], Any]:
+    """What is asked of the blocks of a case; with the forward, the blocks and the module."""
+    module = ready(case)
+    # Keys and values from elsewhere only where they cannot be the stream itself.
+    elsewhere = any(role == "memory" and name not in case.style.by_name for name, role in case.style.roles)
+    seen = followed(case, module, case.takes_memory and elsewhere)
+    blocks = blocks_in(seen, module, whole=not several)
+    return asked_of(blocks, target, seen, several=several), seen, blocks, module
+
+
+def common(case: SequenceCase, settings: Settings) -> Found:
+    """What every kind of sequences is asked."""
+    found = asked("weights.zero", lambda: weights(case.case.target))
+    found += asked("parameter.unused", lambda: unused(case.case))
+    found += asked("batch.mixing", lambda: rows(case.case))
+    found += asked("dropout.active-in-eval", lambda: modes(case.case))
+    return found + asked("score.precision", lambda: precision(case.case, settings))
+
+
+def _open(target: Target, settings: Settings) -> SequenceCase:
+    return open_sequence(target, settings)
+
+
+def _check(case: SequenceCase, settings: Settings) -> Found:
+    found = asked("residual.missing", lambda: inside(case, case.case.target, several=False)[0])
+    seen = asked("causal.future-leak", lambda: behaviour(case, settings)[0])
+    return found + seen + common(case, settings)
+
+
+KIND = Kind("block", _open, _check)

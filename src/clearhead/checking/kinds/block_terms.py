@@ -1,0 +1,351 @@
+"""A tensor as a sum of others: additions, factors and what changes no value are seen through; everything else is a term."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from torch import Tensor
+
+from clearhead.checking.kinds.block_graph import Node
+
+ADDED = frozenset({"add", "__add__", "__radd__", "add_", "__iadd__"})
+TAKEN = frozenset({"sub", "__sub__", "sub_", "__isub__", "subtract", "rsub", "__rsub__"})
+TIMES = frozenset({"mul", "__mul__", "__rmul__", "mul_", "__imul__", "multiply"})
+OVER = frozenset({"div", "__truediv__", "div_", "__itruediv__", "true_divide", "divide"})
+PASSING = frozenset(
+    [
+        "contiguous",
+        "clone",
+        "to",
+        "type",
+        "float",
+        "double",
+        "half",
+        "bfloat16",
+        "type_as",
+        "dropout",
+        "dropout_",
+        "feature_dropout",
+        "alpha_dropout",
+        "dropout1d",
+        "identity",
+        "detach",
+        "data",
+        "view",
+        "reshape",
+        "flatten",
+        "unflatten",
+        "squeeze",
+        "unsqueeze",
+        "transpose",
+        "permute",
+        "swapaxes",
+        "swapdims",
+        "movedim",
+        "T",
+        "mT",
+        "expand",
+        "view_as",
+        "reshape_as",
+        "expand_as",
+        "masked_fill",
+        "masked_fill_",
+        "requires_grad_",
+        "__getitem__",
+        "narrow",
+        "cat",
+        "concat",
+        "pad",
+        "nan_to_num",
+        "alias",
+    ]
+)
+"""What changes no value of the stream: types, views, dropout in evaluation, padding set to a constant, tokens put before it."""
+
+NORMS = frozenset(
+    [
+        "layer_norm",
+        "rms_norm",
+        "group_norm",
+        "batch_norm",
+        "instance_norm",
+        "normalize",
+        "native_layer_norm",
+        "fused_rms_norm",
+    ]
+)
+REDUCING = frozenset(
+    [
+        "mean",
+        "var",
+        "std",
+        "sum",
+        "norm",
+        "vector_norm",
+        "linalg_vector_norm",
+        "var_mean",
+        "std_mean",
+        "amax",
+        "max",
+        "logsumexp",
+    ]
+)
+STATISTIC = (
+    REDUCING
+    | ADDED
+    | TAKEN
+    | TIMES
+    | OVER
+    | frozenset(
+        [
+            "pow",
+            "__pow__",
+            "pow_",
+            "square",
+            "sqrt",
+            "rsqrt",
+            "sqrt_",
+            "rsqrt_",
+            "clamp",
+            "clamp_min",
+            "clamp_",
+            "maximum",
+            "reciprocal",
+            "abs",
+            "to",
+            "float",
+            "double",
+            "type_as",
+            "unsqueeze",
+            "__getitem__",
+            "expand",
+            "__rtruediv__",
+            "__rdiv__",
+            "exp",
+            "log",
+            "contiguous",
+            "detach",
+            "data",
+            "clone",
+            "view",
+            "reshape",
+        ]
+    )
+)
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way in which a term came into a sum.
+
+    Args:
+        scale: the product of the plain numbers that it was multiplied by.
+        stated: whether a parameter or buffer scaled it, so that no number can be wrong.
+        by: the operations that multiplied it by a number.
+    """
+
+    scale: float = 1.0
+    stated: bool = False
+    by: tuple[Node, ...] = ()
+
+
+Terms = dict[Node, tuple[Way, ...]]
+
+
+class Reader:
+    """Reads tensors as sums, down to the nodes at which the stream begins.
+
+    Args:
+        begins: where the stream begins: nodes that are seen as they are.
+        followed: the names of the inputs that count; what depends on none of them is a constant.
+        length: T.
+    """
+
+    def __init__(self, begins: Iterable[Node], followed: frozenset[str], length: int) -> None:
+        self.begins = frozenset(begins)
+        self.followed, self.length = followed, length
+        self._terms: dict[Node, Terms] = {}
+        self._streams: dict[Node, bool] = {}
+
+    def depends(self, node: Node) -> bool:
+        """Whether a node depends on an input."""
+        return bool(node.origins & self.followed)
+
+    def terms(self, node: Node) -> Terms:
+        """The node as a sum; constants with an axis of positions are terms, others are left out."""
+        known = self._terms.get(node)
+        if known is None:
+            known = self._read(node)
+            self._terms[node] = known
+        return known
+
+    def _read(self, node: Node) -> Terms:
+        if node in self.begins:
+            return {node: (Way(),)}
+        if not self.depends(node):
+            return {node: (Way(),)} if self._of_positions(node) else {}
+        if node.name in ADDED | TAKEN:
+            return self._sum(node)
+        if node.name in TIMES | OVER:
+            return self._scaled(node)
+        if node.name in ("sum", "mean") and (stacked := _stacked(node)) is not None:
+            share = Way(1.0) if node.name == "sum" else Way(1.0 / len(stacked), False, (node,))
+            return _united([_times(self.terms(part), share) for part in stacked])
+        if node.name in PASSING:
+            through = [p for p in node.parents if self.depends(p) and p.value.is_floating_point()]
+            if len(through) == 1 and _kept(node, through[0]):
+                return self.terms(through[0])
+        return {node: (Way(),)}
+
+    def _of_positions(self, node: Node) -> bool:
+        """Whether a constant is a table with a row for each position."""
+        if node.value.dim() < 2 or self.length not in node.shape[-3:-1] or not node.value.is_floating_point():
+            return False
+        axis = node.value.dim() - 3 + node.shape[-3:].index(self.length) if node.value.dim() >= 3 else 0
+        first = node.value.select(axis, 0).unsqueeze(axis)
+        return bool((node.value != first).any())
+
+    def _sum(self, node: Node) -> Terms:
+        first, second = node.argument(0, "input"), node.argument(1, "other")
+        if node.name in ("rsub", "__rsub__"):
+            first, second = second, first
+        alpha = node.keywords.get("alpha", 1)
+        sign = -1.0 if node.name in TAKEN else 1.0
+        factor = sign * float(alpha) if isinstance(alpha, int | float) else sign
+        by = (node,) if abs(factor) != 1 else ()
+        parts = []
+        for part, scale, ops in ((first, 1.0, ()), (second, factor, by)):
+            if not isinstance(part, Node):
+                continue
+            if self.depends(part) and part.value.numel() != node.value.numel() and part.value.numel() > 1:
+                # A statistic or a row that is spread: no part of the stream.
+                parts.append({part: (Way(scale, False, ops),)})
+            else:
+                parts.append(_times(self.terms(part), Way(scale, False, ops)))
+        return _united(parts)
+
+    def _scaled(self, node: Node) -> Terms:
+        first, second = node.argument(0, "input"), node.argument(1, "other")
+        if isinstance(second, Node) and self.depends(second):
+            if isinstance(first, Node) and self.depends(first):
+                return {node: (Way(),)}
+            if node.name in OVER:
+                return {node: (Way(),)}
+            first, second = second, first
+        if not isinstance(first, Node):
+            return {node: (Way(),)}
+        return _times(self.terms(first), _factor(node, second, node.name in OVER))
+
+    def stream(self, node: Node) -> bool:
+        """Whether a node is the stream: its beginning, or a sum with it, or a norm of it."""
+        known = self._streams.get(node)
+        if known is None:
+            self._streams[node] = False
+            known = self.depends(node) and any(self._carries(term) for term in self.terms(node))
+            self._streams[node] = known
+        return known
+
+    def _carries(self, term: Node) -> bool:
+        if term in self.begins:
+            return True
+        normed = self.normed(term)
+        return normed is not None and self.stream(normed)
+
+    def normed(self, node: Node) -> Node | None:
+        """What a norm normalises; None if the node is no norm's output."""
+        if node.name in NORMS:
+            first = node.argument(0, "input")
+            return first if isinstance(first, Node) else None
+        if node.name not in TIMES | OVER:
+            return None
+        both = [a for a in (node.argument(0, "input"), node.argument(1, "other")) if isinstance(a, Node)]
+        if len(both) != 2 or not all(self.depends(a) for a in both):
+            return None
+        whole, part = sorted(both, key=lambda a: -a.value.numel())
+        if part.value.numel() == node.value.numel() or whole.value.numel() != node.value.numel():
+            return None
+        return whole if self._statistic(part) else None
+
+    def _statistic(self, node: Node) -> bool:
+        """Whether a node is made by reductions of the stream and functions of them alone."""
+        todo, reduced = [node], False
+        seen: set[Node] = set()
+        while todo:
+            each = todo.pop()
+            if each in seen or not self.depends(each):
+                continue
+            seen.add(each)
+            if each in self.begins or each.name not in STATISTIC:
+                if each is node:
+                    return False
+                continue
+            reduced = reduced or each.name in REDUCING
+            if each.name in REDUCING and each.value.numel() < each.parents[0].value.numel():
+                continue
+            todo += each.parents
+        return reduced
+
+
+def _kept(node: Node, parent: Node) -> bool:
+    """Whether what passes keeps its features: a part of them, or one position, is something else."""
+    if node.name not in ("__getitem__", "narrow", "cat", "concat", "pad"):
+        return True
+    return node.value.dim() == parent.value.dim() and node.shape[-1] == parent.shape[-1]
+
+
+def _stacked(node: Node) -> list[Node] | None:
+    """The parts of a stack that is summed up along its own axis."""
+    stack = node.argument(0, "input")
+    if not isinstance(stack, Node) or stack.name != "stack":
+        return None
+    parts = stack.argument(0, "tensors")
+    axis = node.argument(1, "dim", None)
+    axis = axis[0] if isinstance(axis, tuple) and len(axis) == 1 else axis
+    return [p for p in parts if isinstance(p, Node)] if axis == stack.argument(1, "dim", 0) else None
+
+
+def _factor(node: Node, factor: object, divided: bool) -> Way:
+    """How a factor that depends on no input scales."""
+    if isinstance(factor, int | float):
+        if factor == 0:
+            return Way(0.0, False, (node,))
+        scale = 1.0 / factor if divided else float(factor)
+        return Way(scale, False, () if scale == 1 else (node,))
+    if isinstance(factor, Node) and factor.value.numel() == 1 and factor.name != "constant":
+        # Made in the forward from numbers: as good as a number.
+        number = float(factor.value)
+        scale = 1.0 / number if divided and number else number
+        return Way(scale, False, () if scale == 1 else (node,))
+    return Way(1.0, True)
+
+
+def _times(terms: Terms, way: Way) -> Terms:
+    if way.scale == 1 and not way.stated:
+        return terms
+    return {
+        node: tuple(
+            replace(old, scale=old.scale * way.scale, stated=old.stated or way.stated, by=old.by + way.by)
+            for old in ways
+        )
+        for node, ways in terms.items()
+    }
+
+
+def _united(parts: list[Terms]) -> Terms:
+    out: Terms = {}
+    for part in parts:
+        for node, ways in part.items():
+            out[node] = out.get(node, ()) + ways
+    return out
+
+
+def summed(terms: Terms) -> Tensor | None:
+    """The value of a sum whose terms are scaled by plain numbers alone; None if it cannot be told."""
+    total: Tensor | None = None
+    for node, ways in terms.items():
+        if any(way.stated for way in ways):
+            return None
+        part = node.value * sum(way.scale for way in ways)
+        total = part if total is None else total + part
+    return total

@@ -1,0 +1,235 @@
+"""The branches of a block: what leaves the stream, what it contains, and where it comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from clearhead.checking.kinds.block_graph import Node
+from clearhead.checking.kinds.block_terms import Reader, Terms
+
+LINEAR = frozenset(
+    {
+        "linear",
+        "matmul",
+        "__matmul__",
+        "__rmatmul__",
+        "mm",
+        "addmm",
+        "bmm",
+        "einsum",
+        "conv1d",
+        "tensordot",
+        "baddbmm",
+        "conv2d",
+    }
+)
+FUSED = frozenset({"scaled_dot_product_attention", "multi_head_attention_forward", "_native_multi_head_attention"})
+BENDS = frozenset(
+    [
+        "relu",
+        "relu_",
+        "gelu",
+        "gelu_",
+        "silu",
+        "silu_",
+        "tanh",
+        "tanh_",
+        "sigmoid",
+        "sigmoid_",
+        "mish",
+        "elu",
+        "elu_",
+        "leaky_relu",
+        "leaky_relu_",
+        "softplus",
+        "hardswish",
+        "selu",
+        "celu",
+        "glu",
+        "prelu",
+        "softsign",
+        "relu6",
+        "hardtanh",
+        "hardsigmoid",
+        "clamp",
+        "clamp_min",
+        "clamp_",
+        "maximum",
+        "max",
+        "pow",
+        "__pow__",
+        "square",
+        "erf",
+        "exp",
+        "logsigmoid",
+        "rrelu",
+        "threshold",
+        "softmax",
+        "where",
+        "abs",
+    ]
+)
+"""Operations that are no linear maps; a product of two tensors of the stream is none either."""
+
+
+@dataclass(frozen=True, eq=False)
+class Branch:
+    """What leaves the stream and comes back.
+
+    Args:
+        out: the term with which it comes back.
+        sources: the stream as it reads it.
+        inside: all operations between.
+        scores: those inside in which positions look at each other.
+    """
+
+    out: Node
+    sources: tuple[Node, ...]
+    inside: frozenset[Node]
+    scores: tuple[Node, ...]
+
+    @property
+    def attends(self) -> bool:
+        """Whether positions look at each other in it."""
+        return bool(self.scores)
+
+
+@dataclass
+class Value:
+    """The stream at one place.
+
+    Args:
+        node: the tensor.
+        terms: it as a sum.
+        skips: the terms that are the stream itself: its beginning, or a norm of it.
+        branches: those that are added to it.
+        tables: constants with a row for each position that are added to it.
+    """
+
+    node: Node
+    terms: Terms
+    skips: tuple[Node, ...] = ()
+    branches: tuple[Branch, ...] = ()
+    tables: tuple[Node, ...] = ()
+
+
+@dataclass
+class Chain:
+    """The stream from its end back to its beginning.
+
+    Args:
+        reader: how tensors are read as sums.
+        end: the last value.
+        keys: the lengths of the stream and of a memory: sizes of scores.
+    """
+
+    reader: Reader
+    end: Node
+    keys: frozenset[int]
+    values: list[Value] = field(default_factory=list)
+    _branches: dict[Node, Branch] = field(default_factory=dict)
+    _content: dict[Node, frozenset[Node]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        todo, seen = [self.end], set[Node]()
+        while todo:
+            node = todo.pop()
+            key = self._key(node)
+            if key in seen:
+                continue
+            seen.add(key)
+            value = self._value(node)
+            self.values.append(value)
+            todo += [normed for skip in value.skips if (normed := self.reader.normed(skip)) is not None]
+            todo += [source for branch in value.branches for source in branch.sources]
+        self.values.sort(key=lambda value: value.node.index)
+
+    def _key(self, node: Node) -> Node:
+        """One node for all that have the same single term."""
+        terms = self.reader.terms(node)
+        (only, ways), *rest = [*terms.items()] or [(node, ())]
+        return only if not rest and len(ways) == 1 and ways[0].scale == 1 else node
+
+    def _value(self, node: Node) -> Value:
+        reader, terms = self.reader, self.reader.terms(node)
+        whole = [
+            t for t in terms if not reader.depends(t) or t.value.numel() >= node.value.numel() or t in reader.begins
+        ]
+        skips = [t for t in whole if reader.depends(t) and reader.stream(t)]
+        others = [t for t in whole if reader.depends(t) and t not in skips]
+        tables = [t for t in whole if not reader.depends(t)]
+        return Value(node, terms, tuple(skips), tuple(map(self.branch, others)), tuple(tables))
+
+    def branch(self, out: Node) -> Branch:
+        """The branch that ends at a term."""
+        known = self._branches.get(out)
+        if known is None:
+            sources, inside, todo = set[Node](), set[Node](), [out]
+            while todo:
+                node = todo.pop()
+                if node in inside:
+                    continue
+                inside.add(node)
+                for parent in node.parents:
+                    if not self.reader.depends(parent):
+                        continue
+                    if self.reader.stream(parent):
+                        sources.add(parent)
+                    else:
+                        todo.append(parent)
+            scores = sorted((n for n in inside if scoring(n, self.reader, self.keys)), key=lambda n: n.index)
+            known = Branch(out, tuple(sorted(sources, key=lambda n: n.index)), frozenset(inside), tuple(scores))
+            self._branches[out] = known
+        return known
+
+    def content(self, node: Node) -> frozenset[Node]:
+        """The branches that a value of the stream has in it, through norms."""
+        key = self._key(node)
+        known = self._content.get(key)
+        if known is None:
+            self._content[key] = frozenset()
+            value = self._value(node)
+            found = {branch.out for branch in value.branches}
+            for skip in value.skips:
+                normed = self.reader.normed(skip)
+                if normed is not None:
+                    found |= self.content(normed)
+            known = frozenset(found)
+            self._content[key] = known
+        return known
+
+    def merges(self) -> list[Value]:
+        """The values at which a branch comes back to the stream."""
+        return [value for value in self.values if value.skips and value.branches]
+
+
+def scoring(node: Node, reader: Reader, keys: frozenset[int]) -> bool:
+    """Whether positions look at each other in an operation; `keys` are the lengths of the stream and of a memory."""
+    if node.name in FUSED:
+        return True
+    if node.name not in LINEAR or sum(reader.depends(p) for p in node.parents) < 2:
+        return False
+    return node.value.dim() >= 2 and sum(size in keys for size in node.shape[-3:]) >= 2
+
+
+def weighted(node: Node, reader: Reader) -> bool:
+    """Whether an operation is a product with a constant matrix."""
+    return node.name in LINEAR and sum(reader.depends(p) for p in node.parents) == 1 and len(node.parents) >= 2
+
+
+def bends(node: Node, reader: Reader) -> bool:
+    """Whether an operation is no linear map of what depends on the input."""
+    if node.name in BENDS:
+        return any(reader.depends(p) for p in node.parents)
+    return sum(reader.depends(p) for p in node.parents) >= 2 and node.name not in LINEAR
+
+
+def after(inside: Iterable[Node], start: Node) -> set[Node]:
+    """Those that come from `start`, within a branch."""
+    ordered = sorted(inside, key=lambda n: n.index)
+    found = {start}
+    for node in ordered:
+        if any(parent in found for parent in node.parents):
+            found.add(node)
+    return found - {start}

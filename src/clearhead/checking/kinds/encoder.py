@@ -1,0 +1,120 @@
+"""An encoder: its blocks one by one, its last norm, its positions, and everything that is asked of attention."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from clearhead.checking.claims import says
+from clearhead.checking.kinds.attention import asked, behaviour
+from clearhead.checking.kinds.block import common, inside
+from clearhead.checking.kinds.block_claims import documents
+from clearhead.checking.kinds.block_found import Block, Watched
+from clearhead.checking.kinds.block_norms import final_fault
+from clearhead.checking.kinds.kind import Found, Kind, NoInterfaceError
+from clearhead.checking.kinds.seeing import ready, seen_above, size_of
+from clearhead.checking.kinds.sequence import SequenceCase, open_sequence, run
+from clearhead.checking.report import Check, Fault
+from clearhead.checking.settings import Settings
+from clearhead.checking.strangers import Attempt
+from clearhead.checking.target import Target
+from clearhead.messages import say
+
+PLACES = r"(^|[._])(pos\w*|\w*_pos|wpe|pe|\w*position\w*|rope|rotary\w*|alibi\w*|sinus\w*|rel_\w+|relative\w*|freqs\w*|inv_freq)([._]|$)"
+"""Names of parts, parameters and buffers that stand for positions."""
+NO_PLACES = r"no position|without position|nope|permutation[- ]?(equi|in)variant|set (transformer|encoder)|bag of|order(less| does not| is ignored)|unordered"
+
+
+def _open(target: Target, settings: Settings) -> SequenceCase:
+    """The target as it is called, with ids if it has an embedding of them, else with vectors; else the other way."""
+    made = target.make()
+    tables = [n for n, m in made.named_modules() if isinstance(m, nn.Embedding)] if isinstance(made, nn.Module) else []
+    first = [settings.vocab is not None or any(not re.search(r"pos|seg|type|rel|bias|bucket|wpe", n) for n in tables)]
+    tried: list[str] = []
+    for ids in (*first, not first[0]):
+        with Attempt() as attempt:
+            return open_sequence(target, settings, ids=ids)
+        tried += attempt.error.tried if isinstance(attempt.error, NoInterfaceError) else [attempt.reason]
+    raise NoInterfaceError(tried)
+
+
+def _check(case: SequenceCase, settings: Settings) -> Found:
+    found = asked("residual.missing", lambda: _stack(case))
+    found += asked("position.unused", lambda: places(case))
+    found += asked("causal.future-leak", lambda: behaviour(case, settings)[0])
+    return found + common(case, settings)
+
+
+def _stack(case: SequenceCase) -> Found:
+    """What is asked of the blocks, and of the norm after them."""
+    found, seen, blocks, module = inside(case, case.case.target, several=True)
+    return found + last_norm(seen, blocks, module)
+
+
+def last_norm(seen: Watched, blocks: list[Block], module: Any) -> Found:
+    """Whether a norm follows the last sum of a stack of pre-norm blocks.
+
+    Args:
+        seen: the forward.
+        blocks: that were found in it.
+        module: the copy that ran.
+    """
+    name = "norm.final-missing"
+    if not blocks or not blocks[-1].chain.merges():
+        return Found((Check(name, "skipped", say("block.no_merge")),))
+    called = {run.module for run in seen.graph.runs}
+    names = module.named_modules() if isinstance(module, nn.Module) else ()
+    spare = [n for n, m in names if re.search("norm", type(m).__name__, re.IGNORECASE) and n not in called]
+    faults = tuple(final_fault(blocks[-1].chain, seen.out, spare))
+    if faults:
+        return Found((Check(name, "fail", faults[0].evidence),), faults)
+    return Found((Check(name, "pass", say("block.final_there")),))
+
+
+@torch.no_grad()
+def places(case: SequenceCase) -> Found:
+    """Whether the order of the input matters, where positions are declared or ids come in."""
+    name = "position.unused"
+    declared = _declared(case)
+    wanted = bool(declared) or case.ids
+    if (
+        not wanted
+        or says(case.case.target, "no_pos", "nopos")
+        or re.search(NO_PLACES, documents(case.case.target), re.IGNORECASE)
+    ):
+        return Found((Check(name, "skipped", say("block.no_places")),))
+    length = case.length(7)
+    module, x = ready(case), case.inputs(3, length, 31)
+    order = torch.tensor([*range(2, length), 1, 0])
+    there, back = run(case, module, x), run(case, module, x[:, order])
+    if not bool(there.isfinite().all() and back.isfinite().all()) or there.shape != back.shape:
+        return Found((Check(name, "skipped", say("block.no_numbers")),))
+    moved = float((there[:, order] - back).abs().max()) / size_of(there)
+    alive = float((there - run(case, module, _other(case, x))).abs().max()) / size_of(there)
+    if alive <= seen_above(case):
+        return Found((Check(name, "skipped", say("block.no_numbers")),))
+    evidence = say("block.order", length=length, moved=f"{moved:.1e}")
+    if moved > seen_above(case):
+        return Found((Check(name, "pass", evidence, moved),))
+    parts = say("block.declared", names=", ".join(declared[:3])) if declared else say("block.undeclared")
+    fault = Fault(name, "consistent", f"{evidence}; {parts}", next(iter(declared), ""), say("block.fix_places"), None)
+    return Found((Check(name, "fail", fault.evidence, moved),), (fault,))
+
+
+def _other(case: SequenceCase, x: Tensor) -> Tensor:
+    return (x + 7) % case.vocab if case.ids else x.flip(-1)
+
+
+def _declared(case: SequenceCase) -> list[str]:
+    """The parts, parameters and buffers that are called after positions."""
+    made = case.case.target.make()
+    if not isinstance(made, nn.Module):
+        return []
+    names = [n for n, _ in (*made.named_modules(), *made.named_parameters(), *made.named_buffers()) if n]
+    return [n for n in names if re.search(PLACES, n, re.IGNORECASE)]
+
+
+KIND = Kind("encoder", _open, _check)

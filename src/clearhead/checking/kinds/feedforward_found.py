@@ -1,0 +1,186 @@
+"""The feed-forward of a block: what bends in it, and whether it stays with each position."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from clearhead.checking.kinds.block_claims import activation_claim, texts_of
+from clearhead.checking.kinds.block_graph import Node
+from clearhead.checking.kinds.branches import Branch, Chain, bends, weighted
+from clearhead.checking.kinds.residuals import branch_name, place
+from clearhead.checking.report import Fault
+from clearhead.checking.strangers import Attempt
+from clearhead.checking.target import Target
+from clearhead.messages import say
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu-squared": lambda x: F.relu(x).square(),
+    "relu": F.relu,
+    "gelu-erf": F.gelu,
+    "gelu-tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "gelu-quick": lambda x: x * torch.sigmoid(1.702 * x),
+    "silu": F.silu,
+    "tanh": torch.tanh,
+    "sigmoid": torch.sigmoid,
+    "leaky-relu": F.leaky_relu,
+    "elu": F.elu,
+    "mish": F.mish,
+    "softplus": F.softplus,
+}
+"""Functions of one number that feed-forwards bend with."""
+
+MIXES = r"conv|mixer|shift|local|token[-_ ]?mix|gmlp|spatial|aft|fourier|fft|cross[-_ ]position|neighbo"
+"""Words of a feed-forward that is meant to look at neighbours."""
+
+SIZED = 1e-3
+"""How large an input must be, beside the largest, for two functions to be told apart."""
+
+
+def feed_forwards(chain: Chain) -> list[Branch]:
+    """The branches in which positions do not attend, and two products with constant matrices stand."""
+    found = {b.out: b for v in chain.merges() for b in v.branches if not b.attends}
+    return [b for b in found.values() if sum(weighted(n, chain.reader) for n in b.inside) >= 2]
+
+
+def faults_of(chain: Chain, target: Target, prefix: str) -> Iterator[Fault]:
+    """The mistakes in the feed-forwards of a chain."""
+    text = texts_of(target)
+    for branch in feed_forwards(chain):
+        straight = _straight(chain, branch, prefix)
+        if straight is not None:
+            yield straight
+        if not re.search(MIXES, text, re.IGNORECASE):
+            yield from mixing(chain, branch, prefix)
+
+
+def _straight(chain: Chain, branch: Branch, prefix: str) -> Fault | None:
+    """The fault of a feed-forward in which nothing bends; None if something may."""
+    reader = chain.reader
+    if any(bends(node, reader) for node in branch.inside if reader.normed(node) is None):
+        return None
+    matrices = sorted((n for n in branch.inside if weighted(n, reader)), key=lambda n: n.index)
+    widened = any(a.shape[-1] != branch.out.shape[-1] for a in matrices[:-1])
+    if not widened and not re.search("linear|matmul|einsum|conv", matrices[0].name):
+        return None
+    sizes = "→".join(str(n.shape[-1]) for n in matrices)
+    evidence = say("block.straight", branch=branch_name(chain, branch), count=len(matrices), sizes=sizes)
+    return Fault(
+        "activation.missing", "reproduced", evidence, place(matrices[-1], prefix), say("block.fix_straight"), None
+    )
+
+
+def mixing(chain: Chain, branch: Branch, prefix: str) -> Iterator[Fault]:
+    """The fault of a branch whose output at a position depends on what other positions give it."""
+    for source in branch.sources:
+        found = reach(source, branch.out, chain.reader.length)
+        if found is None:
+            continue
+        others, _ = found
+        if others:
+            evidence = say("block.mixes", branch=branch_name(chain, branch), moved=", ".join(map(str, others)))
+            yield Fault(
+                "feedforward.mixes-positions",
+                "consistent",
+                evidence,
+                place(branch.out, prefix),
+                say("block.fix_mixes"),
+                None,
+            )
+            return
+
+
+def reach(source: Node, out: Node, length: int) -> tuple[list[int], bool] | None:
+    """On which other positions of its row, and whether on other rows, the output at one position of the first row depends.
+
+    None if that cannot be seen: no gradient runs from one to the other.
+    """
+    axes = [_axes(node, length) for node in (source, out)]
+    changed = not all(torch.equal(node.value, node.live.detach()) for node in (source, out))
+    if None in axes or changed or not out.live.requires_grad or not source.live.requires_grad:
+        return None
+    (rows, places), (out_rows, out_places) = (a for a in axes if a is not None)
+    at = min(2, length - 1)
+    weight = torch.zeros_like(out.value)
+    drawn = torch.randn(out.value.shape, generator=torch.Generator().manual_seed(5), dtype=out.value.dtype)
+    chosen = weight.movedim((out_rows, out_places), (0, 1))
+    chosen[0, at] = drawn.movedim((out_rows, out_places), (0, 1))[0, at]
+    with Attempt():
+        (slope,) = torch.autograd.grad(out.live, source.live, weight, retain_graph=True, allow_unused=True)
+        if slope is None:
+            return None
+        seen = slope.movedim((rows, places), (0, 1)).flatten(2).abs().amax(-1)
+        if not float(seen[0, at]) > 0:
+            return None
+        above = 1e-9 * float(seen.max())
+        others = [t for t in range(length) if t != at and float(seen[0, t]) > above]
+        return others, bool((seen[1:] > above).any())
+    return None
+
+
+def _axes(node: Node, length: int) -> tuple[int, int] | None:
+    """The axes of rows and of positions, of a tensor of three axes."""
+    if node.value.dim() != 3:
+        return None
+    if node.shape[1] == length:
+        return 0, 1
+    return (1, 0) if node.shape[0] == length else None
+
+
+def used(chain: Chain, branch: Branch) -> tuple[str, Node] | None:
+    """The function that a feed-forward bends with, and where; None if it is none that is known."""
+    reader = chain.reader
+    nodes = sorted(
+        (n for n in branch.inside if n.value.dim() >= 2 and n.value.is_floating_point()), key=lambda n: n.index
+    )
+    hidden = [n for n in nodes if not n.name.startswith("layer_norm") and reader.depends(n)]
+    for before in hidden:
+        if float(before.value.std()) == 0 or not float(before.value.min()) < 0 < float(before.value.max()):
+            continue
+        for name, function in ACTIVATIONS.items():
+            with torch.no_grad():
+                wanted = function(before.value)
+            for node in hidden:
+                if node.index > before.index and node.shape == before.shape and _equal(node.value, wanted):
+                    return name, node
+    return None
+
+
+def _equal(one: Tensor, other: Tensor) -> bool:
+    close = 1e-10 if one.dtype == torch.float64 else 2e-6
+    return float((one - other).abs().max()) <= close * (1 + float(other.abs().max()))
+
+
+def variant(chain: Chain, target: Target, prefix: str) -> Iterator[Fault]:
+    """The fault of a function that is not the one that the code claims."""
+    claim = activation_claim(target)
+    if claim is None:
+        return
+    claimed, said = claim
+    for branch in feed_forwards(chain):
+        found = used(chain, branch)
+        if found is None:
+            continue
+        name, node = found
+        family = name.startswith(claimed) if claimed == "gelu" else name == claimed
+        if name == "sigmoid" or family:
+            continue
+        with torch.no_grad():
+            # How far apart the two functions are on what was really fed, beside the size of the right one.
+            right = ACTIVATIONS["gelu-erf" if claimed == "gelu" else claimed]
+            x = torch.linspace(-3, 3, 61, dtype=torch.float64)
+            apart = float((right(x) - ACTIVATIONS[name](x)).abs().max())
+        evidence = say("block.variant", claim=said, claimed=claimed, found=name, apart=f"{apart:.2g}")
+        yield Fault(
+            "activation.variant",
+            "reproduced",
+            evidence,
+            place(node, prefix),
+            say("block.fix_variant", claimed=claimed),
+            apart,
+        )
+        return
