@@ -10,6 +10,7 @@ from clearhead.checking.common.rows import rows
 from clearhead.checking.common.weights import weights
 from clearhead.checking.kinds.cached import fewer_queries
 from clearhead.checking.kinds.causality import Seen, causality, looked, with_causality
+from clearhead.checking.kinds.formula import formula
 from clearhead.checking.kinds.kind import Found, Kind
 from clearhead.checking.kinds.masking import masking
 from clearhead.checking.kinds.sequence import SequenceCase, open_sequence
@@ -55,7 +56,8 @@ def _check(case: SequenceCase, settings: Settings) -> Found:
     found += seen
     found += asked("batch.mixing", lambda: rows(case.case))
     found += asked("dropout.active-in-eval", lambda: modes(case.case))
-    return found + asked("score.precision", lambda: precision(case.case, settings))
+    found += asked("score.precision", lambda: precision(case.case, settings))
+    return found + asked("scale.missing", lambda: formula(case, settings))
 
 
 KIND = Kind("attention", _open, _check)

@@ -38,6 +38,9 @@ def causal(target: Target, settings: Settings) -> bool | None:
         return True
     if triangles(target):
         return True
+    if patterned(target):
+        # A triangle is then a part of a pattern, not a claim about all of it.
+        return None
     text = re.sub(DENIED, " ", target.source, flags=re.IGNORECASE)
     return True if re.search(CAUSAL_WORDS, text, re.IGNORECASE) else None
 
@@ -82,7 +85,10 @@ def beside_itself(target: Target) -> bool:
     return re.search(words, target.source, re.IGNORECASE) is not None
 
 
-PATTERNED = r"stride|dilat|sparse|chunk|block_?(wise|local|sparse|causal)|axial|bucket|hash|prefix|random|global|local|segment|document"
+PATTERNED = (
+    r"strided|\bstride\b(?!\()|dilat|sparse|chunk(ed|wise|_size|_len)|block_?(wise|local|sparse|diag)|axial|prefix|"
+    r"global_?(att|tok)|local_?(att|mask)|segment_?(id|mask)|document"
+)
 
 
 def patterned(target: Target) -> bool:

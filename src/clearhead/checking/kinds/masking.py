@@ -52,7 +52,7 @@ def _of(case: SequenceCase, use: MaskUse, settings: Settings, seen: Seen) -> Fou
     if not use.vanishes:
         return _stays(case, use)
     found = _polarity(case, use, settings) + _rows(case, use, seen)
-    if not found.faults and seen.causal and not use.of_pairs:
+    if not found.faults and seen.causal and not use.pairs_too:
         found += _future(case, use)
     if use.values != "added":
         with Attempt():
@@ -99,7 +99,7 @@ def _polarity(case: SequenceCase, use: MaskUse, settings: Settings) -> Found:
     said = mask_says(case.case.target, use.name) if settings.mask_true is None else settings.mask_true == "keep"
     if said is None or use.values == "added":
         return Found((Check("mask.polarity", "skipped", say("attention.polarity_unsaid", name=use.name)),))
-    if use.of_pairs and settings.mask_true is None and words_of_mask(case.case.target, use.name) is None:
+    if use.pairs_too and settings.mask_true is None and words_of_mask(case.case.target, use.name) is None:
         # A name alone says nothing of a mask of pairs: both meanings are in use.
         return Found((Check("mask.polarity", "skipped", say("attention.polarity_unsaid", name=use.name)),))
     words = {True: say("attention.keeps"), False: say("attention.drops")}

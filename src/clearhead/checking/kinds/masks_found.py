@@ -23,6 +23,7 @@ class MaskUse:
         keeps: whether True or 1 means that a key is kept.
         known: whether `keeps` was found by trial or said by the user; otherwise it is a guess.
         acts: whether some value of it changes the output.
+        pairs_too: whether a mask with a row for each query is taken as well, so that the caller may hide the future with it.
         vanishes: whether a key that is dropped has no influence at all on the others.
     """
 
@@ -33,6 +34,7 @@ class MaskUse:
     known: bool = False
     acts: bool = False
     vanishes: bool = False
+    pairs_too: bool = False
 
     @property
     def of_pairs(self) -> bool:
@@ -66,4 +68,7 @@ def encoded(use: MaskUse, keep: Tensor, length: int, dtype: torch.dtype) -> Tens
     if use.values == "added":
         return torch.zeros(shaped.shape, dtype=dtype).masked_fill(~shaped, torch.finfo(dtype).min)
     marks = shaped if use.keeps else ~shaped
-    return {"bool": marks, "long": marks.long(), "float": marks.to(dtype)}[use.values].contiguous()
+    if use.values == "bool":
+        # Nothing is converted here: conversions that are watched are the module's own.
+        return marks.contiguous()
+    return marks.long() if use.values == "long" else marks.to(dtype)

@@ -38,9 +38,19 @@ def _use(case: SequenceCase, settings: Settings, name: str) -> MaskUse | None:
         if found is None:
             continue
         if found.vanishes:
-            return _as_number(case, found, acting) or found
+            number = _as_number(case, found, acting)
+            return number or replace(found, pairs_too=found.of_pairs or _takes_pairs(case, found))
         (acting if found.acts else taken).append(found)
     return next(iter(acting + taken), None)
+
+
+def _takes_pairs(case: SequenceCase, use: MaskUse) -> bool:
+    """Whether a mask of pairs is taken in place of one of keys."""
+    shape: dict[Shape, Shape] = {"B11S": "B1TS", "B1S": "BTS"}
+    if use.shape not in shape:
+        return False
+    found = _tried(case, replace(use, shape=shape[use.shape]), None)
+    return found is not None and found.vanishes
 
 
 def _as_number(case: SequenceCase, added: MaskUse, acting: list[MaskUse]) -> MaskUse | None:
