@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clearhead.checking.kinds import attention, block, encoder, lm, norm
+from clearhead.checking.kinds import attention, block, encoder, lm, loss, norm
 from clearhead.checking.kinds.kind import Kind
 
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (attention.KIND, block.KIND, encoder.KIND, norm.KIND, lm.KIND)}
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (attention.KIND, block.KIND, encoder.KIND, norm.KIND, lm.KIND, loss.KIND)}
