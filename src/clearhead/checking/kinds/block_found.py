@@ -13,6 +13,7 @@ from clearhead.checking.kinds import block_norms, feedforward_found, residuals
 from clearhead.checking.kinds.block_claims import activation_claim, norm_first
 from clearhead.checking.kinds.block_graph import Entered, Graph, Node
 from clearhead.checking.kinds.block_terms import Reader
+from clearhead.checking.kinds.block_words import place
 from clearhead.checking.kinds.branches import Chain, after, bends, scoring, weighted
 from clearhead.checking.kinds.kind import Found
 from clearhead.checking.report import Check, Fault
@@ -200,7 +201,7 @@ def _tables(blocks: list[Block], target: Target, several: bool) -> Iterator[Faul
     if again:
         count = len(_alike(tables)) if whole else len(having)
         evidence = say("block.tables", count=count)
-        where = residuals.place(tables[-1], block.module)
+        where = place(tables[-1], block.module)
         yield Fault("position.every-block", "consistent", evidence, where, say("block.fix_tables"), None)
 
 

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 from clearhead.checking.kinds.block_claims import norm_first, say_place, texts_of
 from clearhead.checking.kinds.block_graph import Node
+from clearhead.checking.kinds.block_words import place, text_of
 from clearhead.checking.kinds.branches import Chain, Value
 from clearhead.checking.kinds.feedforward_found import reach
-from clearhead.checking.kinds.residuals import ends_normed, place, reads_norm, text_of
+from clearhead.checking.kinds.residuals import ends_normed, reads_norm
 from clearhead.checking.report import Fault
 from clearhead.checking.target import Target
 from clearhead.messages import say

@@ -8,131 +8,7 @@ from dataclasses import dataclass, replace
 from torch import Tensor
 
 from clearhead.checking.kinds.block_graph import Node
-
-ADDED = frozenset({"add", "__add__", "__radd__", "add_", "__iadd__"})
-TAKEN = frozenset({"sub", "__sub__", "sub_", "__isub__", "subtract", "rsub", "__rsub__"})
-TIMES = frozenset({"mul", "__mul__", "__rmul__", "mul_", "__imul__", "multiply"})
-OVER = frozenset({"div", "__truediv__", "div_", "__itruediv__", "true_divide", "divide"})
-PASSING = frozenset(
-    [
-        "contiguous",
-        "clone",
-        "to",
-        "type",
-        "float",
-        "double",
-        "half",
-        "bfloat16",
-        "type_as",
-        "dropout",
-        "dropout_",
-        "feature_dropout",
-        "alpha_dropout",
-        "dropout1d",
-        "identity",
-        "detach",
-        "data",
-        "view",
-        "reshape",
-        "flatten",
-        "unflatten",
-        "squeeze",
-        "unsqueeze",
-        "transpose",
-        "permute",
-        "swapaxes",
-        "swapdims",
-        "movedim",
-        "T",
-        "mT",
-        "expand",
-        "view_as",
-        "reshape_as",
-        "expand_as",
-        "masked_fill",
-        "masked_fill_",
-        "requires_grad_",
-        "__getitem__",
-        "narrow",
-        "cat",
-        "concat",
-        "pad",
-        "nan_to_num",
-        "alias",
-    ]
-)
-"""What changes no value of the stream: types, views, dropout in evaluation, padding set to a constant, tokens put before it."""
-
-NORMS = frozenset(
-    [
-        "layer_norm",
-        "rms_norm",
-        "group_norm",
-        "batch_norm",
-        "instance_norm",
-        "normalize",
-        "native_layer_norm",
-        "fused_rms_norm",
-    ]
-)
-REDUCING = frozenset(
-    [
-        "mean",
-        "var",
-        "std",
-        "sum",
-        "norm",
-        "vector_norm",
-        "linalg_vector_norm",
-        "var_mean",
-        "std_mean",
-        "amax",
-        "max",
-        "logsumexp",
-    ]
-)
-STATISTIC = (
-    REDUCING
-    | ADDED
-    | TAKEN
-    | TIMES
-    | OVER
-    | frozenset(
-        [
-            "pow",
-            "__pow__",
-            "pow_",
-            "square",
-            "sqrt",
-            "rsqrt",
-            "sqrt_",
-            "rsqrt_",
-            "clamp",
-            "clamp_min",
-            "clamp_",
-            "maximum",
-            "reciprocal",
-            "abs",
-            "to",
-            "float",
-            "double",
-            "type_as",
-            "unsqueeze",
-            "__getitem__",
-            "expand",
-            "__rtruediv__",
-            "__rdiv__",
-            "exp",
-            "log",
-            "contiguous",
-            "detach",
-            "data",
-            "clone",
-            "view",
-            "reshape",
-        ]
-    )
-)
+from clearhead.checking.kinds.block_ops import ADDED, NORMS, OVER, PASSING, REDUCING, STATISTIC, TAKEN, TIMES
 
 
 @dataclass(frozen=True)
@@ -185,6 +61,9 @@ class Reader:
             return {node: (Way(),)}
         if not self.depends(node):
             return {node: (Way(),)} if self._of_positions(node) else {}
+        return self._combined(node)
+
+    def _combined(self, node: Node) -> Terms:
         if node.name in ADDED | TAKEN:
             return self._sum(node)
         if node.name in TIMES | OVER:
@@ -214,7 +93,7 @@ class Reader:
         sign = -1.0 if node.name in TAKEN else 1.0
         factor = sign * float(alpha) if isinstance(alpha, int | float) else sign
         by = (node,) if abs(factor) != 1 else ()
-        parts = []
+        parts: list[Terms] = []
         for part, scale, ops in ((first, 1.0, ()), (second, factor, by)):
             if not isinstance(part, Node):
                 continue

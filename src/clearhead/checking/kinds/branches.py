@@ -6,71 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from clearhead.checking.kinds.block_graph import Node
+from clearhead.checking.kinds.block_ops import BENDS, FUSED, LINEAR
 from clearhead.checking.kinds.block_terms import Reader, Terms
-
-LINEAR = frozenset(
-    {
-        "linear",
-        "matmul",
-        "__matmul__",
-        "__rmatmul__",
-        "mm",
-        "addmm",
-        "bmm",
-        "einsum",
-        "conv1d",
-        "tensordot",
-        "baddbmm",
-        "conv2d",
-    }
-)
-FUSED = frozenset({"scaled_dot_product_attention", "multi_head_attention_forward", "_native_multi_head_attention"})
-BENDS = frozenset(
-    [
-        "relu",
-        "relu_",
-        "gelu",
-        "gelu_",
-        "silu",
-        "silu_",
-        "tanh",
-        "tanh_",
-        "sigmoid",
-        "sigmoid_",
-        "mish",
-        "elu",
-        "elu_",
-        "leaky_relu",
-        "leaky_relu_",
-        "softplus",
-        "hardswish",
-        "selu",
-        "celu",
-        "glu",
-        "prelu",
-        "softsign",
-        "relu6",
-        "hardtanh",
-        "hardsigmoid",
-        "clamp",
-        "clamp_min",
-        "clamp_",
-        "maximum",
-        "max",
-        "pow",
-        "__pow__",
-        "square",
-        "erf",
-        "exp",
-        "logsigmoid",
-        "rrelu",
-        "threshold",
-        "softmax",
-        "where",
-        "abs",
-    ]
-)
-"""Operations that are no linear maps; a product of two tensors of the stream is none either."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,8 +11,8 @@ from torch.nn import functional as F
 
 from clearhead.checking.kinds.block_claims import activation_claim, texts_of
 from clearhead.checking.kinds.block_graph import Node
+from clearhead.checking.kinds.block_words import branch_name, place
 from clearhead.checking.kinds.branches import Branch, Chain, bends, weighted
-from clearhead.checking.kinds.residuals import branch_name, place
 from clearhead.checking.report import Fault
 from clearhead.checking.strangers import Attempt
 from clearhead.checking.target import Target

@@ -13,6 +13,7 @@ from clearhead.checking.claims import stated
 from clearhead.checking.constructing import CONFIGS
 from clearhead.checking.kinds.block_graph import Node
 from clearhead.checking.kinds.block_terms import Terms, Way, summed
+from clearhead.checking.kinds.block_words import branch_name, place, term_name, text_of
 from clearhead.checking.kinds.branches import Branch, Chain, Value, after, bends, weighted
 from clearhead.checking.report import Certainty, Fault
 from clearhead.checking.target import Target
@@ -26,42 +27,6 @@ STATED = (
     r"(scal|multipl|weight|divid|halv|factor|gain)|(scal|multipl|weight|divid|halv)\w*( \w+){0,3} (residual|skip|branch|stream)|variance[- ]preserving"
 )
 SEVERAL = r"dual|resi_?dual|b2t|bottom-to-top|hyper.?connection|dense.?former|u-?net|highway"
-
-
-def text_of(chain: Chain, node: Node, depth: int = 3) -> str:
-    """A value of the stream as an equation: "x + A + F", "N(x + A)"."""
-    parts = []
-    value = next((v for v in chain.values if v.node is node), None) or chain._value(node)
-    for term, ways in value.terms.items():
-        name = _name(chain, value, term, depth)
-        for way in ways if name else ():
-            factor = "" if way.stated or way.scale == 1 else f"{way.scale:.4g}·"
-            parts.append(factor + name)
-    return " + ".join(parts).replace("+ -", "- ") or "0"
-
-
-def _name(chain: Chain, value: Value, term: Node, depth: int) -> str:
-    if term in chain.reader.begins:
-        return "x"
-    if term in value.tables:
-        return "P"
-    if term in value.skips:
-        normed = chain.reader.normed(term)
-        return f"N({text_of(chain, normed, depth - 1) if depth and normed is not None else '…'})"
-    return next((branch_name(chain, branch) for branch in value.branches if branch.out is term), "")
-
-
-def branch_name(chain: Chain, branch: Branch) -> str:
-    """A for what attends, F for what does not, with a number from the second on."""
-    known = sorted({b.out.index: b for v in chain.values for b in v.branches if b.attends == branch.attends}.items())
-    number = next((i for i, (_, b) in enumerate(known) if b.out is branch.out), 0)
-    return ("A" if branch.attends else "F") + (str(number + 1) if number else "")
-
-
-def place(node: Node, prefix: str = "") -> str:
-    """Where a node was made: the line, with the block before it if there are several."""
-    module = prefix or ""
-    return f"{module} ({node.where})" if module and node.where else node.where or module or node.module
 
 
 def faults_of(chain: Chain, target: Target, prefix: str, embeds: bool) -> Iterator[Fault]:
@@ -260,12 +225,10 @@ def _scaled(chain: Chain, target: Target, prefix: str, embeds: bool) -> Iterator
         ]
         if not scaled or _normed_away(chain, value) or (embeds and _everywhere(chain, scaled)):
             continue
-        if {w.scale for _, w in scaled} == {-1.0} and len(scaled) == 1 and scaled[0][0] not in value.skips:
-            pass  # x - f(x): a sign is a factor, too.
         if all(_is_stated(target, op, way) for _, way in scaled for op in way.by):
             continue
         term, way = scaled[0]
-        name = _name(chain, value, term, 1)
+        name = term_name(chain, value, term, 1)
         evidence = say("block.scaled", equation=text_of(chain, value.node), term=name, factor=f"{way.scale:.6g}")
         at = way.by[0] if way.by else value.node
         effect = abs(1 - way.scale) * float(term.value.norm()) / (float(value.node.value.norm()) + 1e-30)
@@ -304,14 +267,13 @@ def _is_stated(target: Target, op: Node, way: Way) -> bool:
 def _held(target: Target) -> set[float]:
     """The numbers that attributes, options and configurations state under the name of a scale, and what they divide by."""
     made = target.make()
-    places = [m for m in made.modules()] if isinstance(made, nn.Module) else [made]
+    places = list(made.modules()) if isinstance(made, nn.Module) else [made]
     places += [c for m in list(places) for name in CONFIGS if (c := getattr(m, name, None)) is not None]
     tables = [getattr(p, "__dict__", {}) for p in places] + [target.values]
     found = set()
     for table in tables:
-        for name, value in table.items():
-            if isinstance(value, torch.Tensor) and value.numel() == 1:
-                value = float(value)
+        for name, held in table.items():
+            value = float(held) if isinstance(held, torch.Tensor) and held.numel() == 1 else held
             if isinstance(value, float) and value and re.search(SCALES, str(name), re.IGNORECASE):
                 found |= {abs(value), 1 / abs(value)}
     return found
