@@ -54,6 +54,10 @@ CONSEQUENCES: dict[str, tuple[str, ...]] = {
 """What each fault is seen to bring about; a name that stands on the right of another that was found comes after it."""
 
 
+LATE = frozenset({"parameter.unused", "dropout.never-active", "device.hard-coded"})
+"""What almost any other mistake may bring about, or what may stand beside it: named after all others."""
+
+
 def ordered(faults: Sequence[Fault]) -> list[Fault]:
     """The faults, one a name, causes first, among them those that a formula reproduces, then in the order found."""
     first: dict[str, Fault] = {}
@@ -62,4 +66,6 @@ def ordered(faults: Sequence[Fault]) -> list[Fault]:
         if known is None or (known.certainty == "consistent" and fault.certainty == "reproduced"):
             first[fault.id] = fault
     brought = {name for fault in first.values() for name in CONSEQUENCES.get(fault.id, ())}
-    return sorted(first.values(), key=lambda fault: (fault.id in brought, fault.certainty != "reproduced"))
+    return sorted(
+        first.values(), key=lambda fault: (fault.id in brought, fault.id in LATE, fault.certainty != "reproduced")
+    )

@@ -93,7 +93,7 @@ class _Chance(TorchFunctionMode):
         keywords = kwargs or {}
         name = str(getattr(func, "__name__", func))
         for each in (*args, *keywords.values()):
-            if isinstance(each, Tensor) and id(each) not in self.seen.leaves and each.requires_grad and each.is_leaf:
+            if isinstance(each, Tensor) and id(each) not in self.seen.leaves and _trains(each):
                 self.seen.leaves[id(each)] = (each, _line())
         result = func(*args, **keywords)
         if name not in ("__get__", "__set__"):
@@ -149,6 +149,12 @@ class _Chance(TorchFunctionMode):
     def _mask(self, mask: Tensor, *, keeps: bool) -> None:
         share = self.masks[id(mask)][1]
         self.seen.masks.append((_line(), share if keeps else 1 - share))
+
+
+def _trains(value: Tensor) -> bool:
+    """Whether a tensor is one that an optimiser would move; a slice of a parameter is none."""
+    with torch._C.DisableTorchFunction():
+        return value.requires_grad and value.is_leaf and not value._is_view()
 
 
 def _drops(name: str, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> bool:

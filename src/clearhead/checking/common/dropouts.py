@@ -38,14 +38,14 @@ def dropouts(case: Case, size: Trial) -> Found:
     if not case.target.is_module:
         return Found((Check("dropout.never-active", "skipped", say("common.no_modes")),))
     made, stated = _with_dropout(case)
-    if made is None or not stated:
+    if not stated or _inherited(case.target):
         return Found((Check("dropout.never-active", "skipped", say("common.no_dropout")),))
     with Attempt() as attempt:
         return _active(case, size, made, stated) + _rescaled(case, size, made)
     return Found((Check("dropout.never-active", "skipped", say("common.train_raises", reason=attempt.reason)),))
 
 
-def _with_dropout(case: Case) -> tuple[nn.Module | None, str]:
+def _with_dropout(case: Case) -> tuple[nn.Module, str]:
     """The module in training mode with a large share of dropout, and where it states dropout; "" if it states none."""
     rebuilt, name = _rebuilt(case.target)
     made = case.target.make() if rebuilt is None else rebuilt
@@ -65,6 +65,14 @@ def _rebuilt(target: Target) -> tuple[nn.Module | None, str]:
         made = target.kind_of(**values)
         return (made, rates[0] if rates else "") if isinstance(made, nn.Module) else (None, "")
     return None, ""
+
+
+def _inherited(target: Target) -> bool:
+    """Whether the constructor is that of a base class whose forward was replaced: its dropout may have been left behind on purpose."""
+    kinds = target.kind_of.__mro__
+    built = next((index for index, kind in enumerate(kinds) if "__init__" in vars(kind)), 0)
+    runs = next((index for index, kind in enumerate(kinds) if "forward" in vars(kind)), 0)
+    return runs < built
 
 
 def _is_rate(name: str, value: Any) -> bool:

@@ -61,7 +61,7 @@ def _parameters(case: Case, size_taken: Trial, module: nn.Module) -> Found:
         return Found((Check("parameter.unused", "pass", asked),))
     evidence = say("common.unused", names=", ".join(lost[:4]), count=len(lost), inputs=len(SEEDS))
     where = re.sub(r"\.(weight|bias)$", "", lost[0])
-    fault = Fault("parameter.unused", "reproduced", evidence, where, say("common.fix_unused"))
+    fault = Fault("parameter.unused", "consistent", evidence, where, say("common.fix_unused"))
     return Found((Check("parameter.unused", "fail", evidence, float(len(lost))),), (fault,))
 
 

@@ -35,7 +35,7 @@ HELD = ("weights.non-finite", "weights.zero", "weights.dead-units", "weights.row
 
 
 class Matrix(NamedTuple):
-    """A parameter of at least two axes, or a table of an embedding.
+    """A parameter of at least two axes that are longer than one.
 
     Args:
         name: of the parameter.
@@ -120,7 +120,9 @@ def _held(target: Target, made: nn.Module, matrices: list[Matrix]) -> tuple[list
 def _matrices(made: nn.Module) -> Iterator[Matrix]:
     for path, module in made.named_modules():
         for name, value in module.named_parameters(prefix=path, recurse=False):
-            if value.dim() >= 2 and value.numel() > 1 and not isinstance(value, nn.parameter.UninitializedParameter):
+            if isinstance(value, nn.parameter.UninitializedParameter):
+                continue
+            if sum(length > 1 for length in value.shape) >= 2:
                 yield Matrix(name, value.detach(), module, value.requires_grad)
 
 

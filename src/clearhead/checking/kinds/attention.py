@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from clearhead.checking.common.devices import devices
 from clearhead.checking.common.modes import modes
 from clearhead.checking.common.precision import precision
 from clearhead.checking.common.rows import rows
+from clearhead.checking.common.unused import unused
 from clearhead.checking.common.weights import weights
 from clearhead.checking.kinds.cached import fewer_queries
 from clearhead.checking.kinds.causality import Seen, causality, looked, with_causality
