@@ -138,7 +138,7 @@ def _formula(case: NormCase) -> Found:
         with torch.no_grad():
             y = case(module, x)
     right, other, wrong = (best(each(x.double()), y) for each in (legal, others, faulty))
-    if NARROW < right.left < 0.05 and narrow and right.left < wrong.left:
+    if NARROW < right.left < 0.05 and narrow and wrong.left > NARROW:
         return _narrow(right, narrow)
     if right.left > NARROW:
         return _no_legal(case, (right, other, wrong), record)

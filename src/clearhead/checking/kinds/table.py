@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from clearhead.checking.kinds import attention, block, encoder, lm, loss, norm
+from clearhead.checking.kinds import attention, block, encoder, lm, loss, norm, rotary
 from clearhead.checking.kinds.kind import Kind
 
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (attention.KIND, block.KIND, encoder.KIND, norm.KIND, lm.KIND, loss.KIND)}
+KINDS: dict[str, Kind] = {
+    kind.name: kind for kind in (attention.KIND, block.KIND, encoder.KIND, norm.KIND, rotary.KIND, lm.KIND, loss.KIND)
+}

@@ -1,0 +1,141 @@
+"""How fast each pair turns: the stated base, and angles that stay exact far out."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from clearhead.checking.kinds.kind import Found
+from clearhead.checking.kinds.norm_claims import failed, passed, skipped
+from clearhead.checking.kinds.norm_places import HALF
+from clearhead.checking.kinds.rotary_case import HEADS, RotaryCase
+from clearhead.checking.kinds.rotary_pairs import Pairs, angles, pairs_of
+from clearhead.checking.kinds.rotary_words import said_base, says_scaled
+from clearhead.checking.strangers import Attempt
+from clearhead.checking.watch import Record
+from clearhead.messages import say
+
+FAR = (4099, 2047, 1023, 511, 127, 63, 31)
+
+
+def frequencies(case: RotaryCase, q: Tensor, record: Record) -> Found:
+    """Whether the pairs turn as fast as stated, and as fast far out as near."""
+    pairs = pairs_of(q)
+    if pairs is None or case.fed:
+        return skipped(("rotary.base", "rotary.low-precision"), say("turn.fed" if case.fed else "turn.no_pairs"))
+    speeds = (angles(q, pairs)[1] - angles(q, pairs)[0]).abs()
+    narrow = _narrow(case, q, pairs, record)
+    return narrow + (
+        _base(case, speeds, pairs, record) if not narrow.faults else skipped(("rotary.base",), say("turn.after_axis"))
+    )
+
+
+def _base(case: RotaryCase, speeds: Tensor, pairs: Pairs, record: Record) -> Found:
+    """ω_i against base^(-2i/n)."""
+    n = len(speeds)
+    where = _line(record, "pow", "__rpow__", "exp", "outer", "arange", "reciprocal")
+    fix = say("turn.base_fix")
+    if n < 2 or (says_scaled(case.target) and said_base(case.target) is None):
+        return skipped(("rotary.base",), say("turn.base_unstated"))
+    logs, index = speeds.clamp(min=1e-300).log(), torch.arange(n, dtype=torch.float64)
+    slope = float((logs[-1] - logs[0]) / (n - 1))
+    bent = float((logs - logs[0] - slope * index).abs().max())
+    found = math.exp(-slope * n)
+    said = said_base(case.target)
+    if bent > 1e-3:
+        if says_scaled(case.target) or _learnt(case):
+            return skipped(("rotary.base",), say("turn.base_scaled"))
+        evidence = say("turn.base_bent", speeds=", ".join(f"{float(s):.3g}" for s in speeds[:4]))
+        return failed("rotary.base", False, evidence, where, fix=fix)
+    if abs(slope) < 1e-9 or slope > 0:
+        evidence = say("turn.base_growing", speeds=", ".join(f"{float(s):.3g}" for s in speeds[:4]))
+        return failed("rotary.base", True, evidence, where, fix=fix)
+    if said is None or says_scaled(case.target):
+        return skipped(("rotary.base",), say("turn.base_found", found=f"{found:.6g}"))
+    if abs(found / said - 1) < 5e-3:
+        return passed("rotary.base", say("turn.base_pass", found=f"{found:.6g}", said=f"{said:g}"))
+    evidence = say("turn.base", found=f"{found:.6g}", said=f"{said:g}", second=f"{float(speeds[1]):.4g}")
+    return failed("rotary.base", True, evidence, where, fix=fix, effect=abs(math.log(found / said)))
+
+
+def _learnt(case: RotaryCase) -> bool:
+    made = case.target.make()
+    return hasattr(made, "parameters") and any(True for _ in made.parameters())
+
+
+def _narrow(case: RotaryCase, q: Tensor, pairs: Pairs, record: Record) -> Found:
+    """Whether angles far out are multiples of those near, in the type of the case and with 16-bit inputs."""
+    length, far = 0, None
+    for length in FAR:
+        with Attempt():
+            far = _waves(case, pairs, length)
+            break
+    if far is None or length < 16:
+        return skipped(("rotary.low-precision",), say("turn.short"))
+    exact, where = _multiples(q, pairs, length), _line(record, "cos", "polar", "outer", "arange")
+    fix = say("turn.narrow_fix")
+    size = float((q[0] ** 2).sum(0).mean()) ** 0.5
+    apart = _apart(far, exact, size)
+    worst = float(apart.max())
+    limit = 2e-3 if length > 200 else 1e-4
+    if worst > limit:
+        t = int((apart > limit).int().argmax())
+        evidence = say("turn.far", position=t, apart=f"{float(apart[t]):.1e}", worst=f"{worst:.1e}", length=length)
+        return failed("rotary.low-precision", _half_ran(record), evidence, where, fix=fix, effect=worst)
+    if length < 500 or case.tables:
+        return passed("rotary.low-precision", say("turn.far_pass", length=length, worst=f"{worst:.1e}"), worst)
+    return _sixteen(case, exact, pairs, size, where=where)
+
+
+def _sixteen(case: RotaryCase, exact: Tensor, pairs: Pairs, size: float, *, where: str) -> Found:
+    """The same with bfloat16 vectors and the module as its author left it: only the vectors may be rounded."""
+    length, turned = len(exact), None
+    with Attempt():
+        turned = _waves(case, pairs, length, torch.bfloat16, case.target.make())
+    if turned is None:
+        return passed("rotary.low-precision", say("turn.far_only", length=length))
+    apart = _apart(turned, exact, size)
+    worst = float(apart.max())
+    if worst < 0.06:
+        return passed("rotary.low-precision", say("turn.far_pass", length=length, worst=f"{worst:.1e}"), worst)
+    t = int((apart > 0.06).int().argmax())
+    evidence = say("turn.far_sixteen", position=t, apart=f"{float(apart[t]):.1e}", worst=f"{worst:.1e}", length=length)
+    return failed("rotary.low-precision", True, evidence, where, fix=say("turn.narrow_fix"), effect=worst)
+
+
+def _multiples(q: Tensor, pairs: Pairs, length: int) -> Tensor:
+    """(T,n) angles t ω from the angles of the first positions."""
+    near = angles(q, pairs)
+    step = near[1] - near[0]
+    # A step of more than half a turn is told from its remainder only up to whole turns, which changes no cosine.
+    return torch.arange(length, dtype=torch.float64)[:, None] * step
+
+
+@torch.no_grad()
+def _waves(
+    case: RotaryCase, pairs: Pairs, length: int, dtype: torch.dtype | None = None, module: Any = None
+) -> tuple[Tensor, Tensor]:
+    """(T,n) cos and sin of each pair at each position, in float64 whatever the type it ran in."""
+    first, second = ([pair[side] for pair in pairs.pairs] for side in (0, 1))
+    x = torch.zeros(2, HEADS, length, case.width, dtype=dtype or case.case.dtype)
+    x[..., first] = 1
+    turned = case.turn(case.case.ready() if module is None else module, x, x.clone(), None, None)[0][0, 0].double()
+    return turned[:, first], turned[:, second]
+
+
+def _apart(waves: tuple[Tensor, Tensor], exact: Tensor, size: float) -> Tensor:
+    """(T): how far cos and sin of each position are from the exact ones, the size of the turn taken out."""
+    cos, sin = waves
+    return torch.maximum((cos / size - exact.cos()).abs(), (sin / size - exact.sin()).abs()).amax(-1)
+
+
+def _half_ran(record: Record) -> bool:
+    items = [item for op in record.ops for item in (op.result if isinstance(op.result, tuple | list) else (op.result,))]
+    return any(isinstance(item, Tensor) and item.dtype in HALF for item in items)
+
+
+def _line(record: Record, *names: str) -> str:
+    return next((op.where for op in record.named(*names) if op.where), "")
