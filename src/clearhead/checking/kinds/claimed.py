@@ -21,28 +21,34 @@ def causal(target: Target, settings: Settings) -> bool | None:
     """Whether the code claims that a position sees no later one; None if it says nothing of it."""
     if settings.causal is not None:
         return settings.causal
+    switch = _switch(target)
+    if switch is not None:
+        return switch
+    if _named(target) or triangles(target):
+        return True
+    # A triangle in a pattern of its own is a part of it, not a claim about all.
+    text = "" if patterned(target) else re.sub(DENIED, " ", target.source, flags=re.IGNORECASE)
+    return True if re.search(CAUSAL_WORDS, text, re.IGNORECASE) else None
+
+
+def _switch(target: Target) -> bool | None:
+    """What an attribute, or the default of a parameter of forward, says."""
     said = stated(
         target, "causal", "is_causal", "use_causal_mask", "causal_mask", "masked", "autoregressive", "is_decoder"
     )
     if isinstance(said, bool):
         return said
-    for name in ("is_causal", "causal", "use_causal_mask"):
-        parameter = target.signature.parameters.get(name)
-        if parameter is not None and isinstance(parameter.default, bool):
-            return parameter.default
+    defaults = {name: parameter.default for name, parameter in target.signature.parameters.items()}
+    given = [defaults[name] for name in ("is_causal", "causal", "use_causal_mask") if name in defaults]
+    return next((value for value in given if isinstance(value, bool)), None)
+
+
+def _named(target: Target) -> bool:
+    """Whether the class is called after it. "Masked" says nothing of one that takes a mask."""
     name = getattr(target.kind_of, "__name__", "")
     takes = any("mask" in parameter for parameter in target.signature.parameters)
-    if re.search("causal|gpt" if takes else CAUSAL_NAMES, name, re.IGNORECASE) and not re.search(
-        DENIED, name, re.IGNORECASE
-    ):
-        return True
-    if triangles(target):
-        return True
-    if patterned(target):
-        # A triangle is then a part of a pattern, not a claim about all of it.
-        return None
-    text = re.sub(DENIED, " ", target.source, flags=re.IGNORECASE)
-    return True if re.search(CAUSAL_WORDS, text, re.IGNORECASE) else None
+    words = "causal|gpt" if takes else CAUSAL_NAMES
+    return re.search(words, name, re.IGNORECASE) is not None and not re.search(DENIED, name, re.IGNORECASE)
 
 
 def triangles(target: Target) -> list[str]:
@@ -73,7 +79,8 @@ def window(target: Target, settings: Settings) -> int | None:
     said = settings.window
     if said is None:
         # A configuration may state what this code never reads.
-        read = [name for name in WINDOWS if re.search(rf"\b{name}\b", target.source)]
+        text = target.source
+        read = [name for name in WINDOWS if re.search(rf"\b{name}\b", text)]
         found = stated(target, *read) if read else None
         said = found if isinstance(found, int) and not isinstance(found, bool) else None
     return said if said is not None and said > 0 else None
