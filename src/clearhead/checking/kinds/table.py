@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from clearhead.checking.kinds import attention, block, encoder, lm, loss, norm, rotary
+from clearhead.checking.kinds import attention, block, encoder, lm, loss, norm, rotary, sdpa
 from clearhead.checking.kinds.kind import Kind
 
 KINDS: dict[str, Kind] = {
-    kind.name: kind for kind in (attention.KIND, block.KIND, encoder.KIND, norm.KIND, rotary.KIND, lm.KIND, loss.KIND)
+    kind.name: kind
+    for kind in (attention.KIND, block.KIND, encoder.KIND, norm.KIND, rotary.KIND, lm.KIND, loss.KIND, sdpa.KIND)
 }
