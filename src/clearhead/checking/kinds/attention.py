@@ -59,6 +59,8 @@ def _check(case: SequenceCase, settings: Settings) -> Found:
     found += asked("batch.mixing", lambda: rows(case.case))
     found += asked("dropout.active-in-eval", lambda: modes(case.case))
     found += asked("score.precision", lambda: precision(case.case, settings))
+    found += asked("parameter.unused", lambda: unused(case.case))
+    found += asked("device.hard-coded", lambda: devices(case.case))
     return found + asked("scale.missing", lambda: formula(case, settings))
 
 
