@@ -45,6 +45,8 @@ def assemble(
     assert rows.keys() >= own.keys(), f"no row for {sorted(own.keys() - rows.keys())}"
     _must_hold(tensors, [part.name for name in own for part in rows[name].parts])
     retied, unused = _left_over(opened, {part.name for name in own for part in rows[name].parts}, own)
+    for name, empty in own.items():
+        _must_match(rows[name], tensors, tuple(empty.shape))
     # All room first: what is read in between then takes places that are free again, not those between the weights.
     filled = {name: torch.empty(empty.shape, dtype=dtype, device=device) for name, empty in own.items()}
     read, whole = 0, sum(empty.numel() for empty in own.values())
@@ -61,24 +63,23 @@ def assemble(
 
 
 def _pieces(row: Row, tensors: Tensors, shape: tuple[int, ...]) -> Iterator[tuple[int, Tensor]]:
-    """A tensor of ours, by the number of the first row of each piece.
-
-    Raises:
-        UserError: if the parts have other shapes than ours has room for.
-    """
+    """A tensor of ours, by the number of the first row of each piece."""
     if not row.plain:
-        # Rows and columns are judged as they lie in the file: a rearrangement of the wrong shape may fail, or fit.
-        for part in row.parts:
-            rows = shape[0] if part.rows is None else part.rows
-            wanted = (rows, *shape[1:])[:: -1 if part.change.turns else 1]
-            _must_fit(tensors, part.name, tensors.shape(part.name), wanted)
         yield 0, row.join([tensors.read(part.name) for part in row.parts])
         return
-    name = row.parts[0].name
-    _must_fit(tensors, name, tensors.shape(name), shape)
     step = max(1, PIECE // max(1, torch.Size(shape[1:]).numel()))
     for first in range(0, shape[0], step):
-        yield first, tensors.read(name, first, min(first + step, shape[0]))
+        yield first, tensors.read(row.parts[0].name, first, min(first + step, shape[0]))
+
+
+def _must_match(row: Row, tensors: Tensors, shape: tuple[int, ...]) -> None:
+    """Raise a UserError if the parts have other shapes than ours has room for.
+
+    Rows and columns are judged as they lie in the file: a rearrangement of the wrong shape may fail, or fit.
+    """
+    for part in row.parts:
+        wanted = (shape[0] if part.rows is None else part.rows, *shape[1:])
+        _must_fit(tensors, part.name, tensors.shape(part.name), wanted[:: -1 if part.change.turns else 1])
 
 
 def _must_fit(tensors: Tensors, name: str, found: tuple[int, ...], wanted: tuple[int, ...]) -> None:

@@ -21,8 +21,6 @@ HIDDEN = "\ufdd0"
 MOST_IDS = 1 << 24
 """More ids than any vocabulary has: a higher one is a fault of the file, and a table for it would fill the memory."""
 
-_BYTES = 256
-
 
 class Opened(NamedTuple):
     """A `tokenizer.json`, read once."""
@@ -116,11 +114,16 @@ class Refusals:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is not None and kind.__name__ in self._kinds:
-            raise UserError(say("text.library_refuses", reason=" ".join(str(error).split())[:200])) from None
+            raise UserError(say("text.library_refuses", reason=_one_line(str(error)))) from None
 
 
 PANIC = "PanicException"
 """The name of what the library raises where it has not looked: at a damaged table of characters, when read or when used."""
+
+
+def _one_line(text: str) -> str:
+    """What the library says, as one line: it repeats what a file holds, whatever that is."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in " ".join(text.split())[:200])
 
 
 def _opened(text: str) -> tokenizers.Tokenizer:
@@ -259,7 +262,7 @@ def _knows_every_byte(settings: dict[str, Any]) -> bool:
     """Whether the model has a token for each byte, and is shown bytes where it knows no more."""
     model = settings["model"]
     if model.get("byte_fallback"):
-        wanted = {f"<0x{byte:02X}>" for byte in range(_BYTES)}
+        wanted = {f"<0x{byte:02X}>" for byte in range(256)}
     elif model["type"] == "BPE" and _is_byte_level(settings):
         wanted = set(tokenizers.pre_tokenizers.ByteLevel.alphabet())
     else:
