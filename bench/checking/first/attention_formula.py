@@ -171,7 +171,7 @@ class SplitByView(nn.Module):
 
 class SplitFused(Fused):
     def forward(self, x):
-        B, T, C = x.shape
+        B, T, _C = x.shape
         q, k, v = (t.reshape(B * self.n_head, T, -1) for t in self.c_attn(x).chunk(3, -1))
         att = torch.bmm(q, k.transpose(1, 2)) / math.sqrt(q.size(-1))
         y = torch.bmm(att.softmax(-1), v).view(B, self.n_head, T, -1)

@@ -55,7 +55,7 @@ class Summed(Grouped):
 
     def forward(self, x):
         q, k, v = self.projected(x)
-        B, H, T, d = q.shape
+        B, _H, T, d = q.shape
         q = q.view(B, self.n_kv_heads, -1, T, d).sum(2)
         return self.out((q @ k.mT / math.sqrt(d)).softmax(-1) @ v)
 
@@ -63,7 +63,7 @@ class Summed(Grouped):
 class SummedInEinsum(Summed):
     def forward(self, x):
         q, k, v = self.projected(x)
-        B, H, T, d = q.shape
+        B, _H, T, d = q.shape
         q = q.view(B, self.n_kv_heads, -1, T, d)
         s = torch.einsum("bkgtd,bksd->bkts", q, k) * d**-0.5
         return self.out(s.softmax(-1) @ v)

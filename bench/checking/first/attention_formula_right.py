@@ -76,7 +76,7 @@ class PerHeadFused(FusedPlain):
 
 class FoldedBatch(Fused):
     def forward(self, x):
-        B, T, D = x.shape
+        B, T, _D = x.shape
         q, k, v = (t.reshape(B * self.n_head, T, -1) for t in self.split(x))
         a = torch.baddbmm(torch.zeros(1, 1, 1).to(x), q, k.transpose(1, 2), beta=0, alpha=q.shape[-1] ** -0.5)
         return self.merge(torch.bmm(torch.softmax(a, 2), v).view(B, self.n_head, T, -1))

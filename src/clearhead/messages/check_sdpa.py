@@ -122,7 +122,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "sdpa.grouped": ("6 query heads use 3 key heads as 0, 0, 1, 1, 2, 2", "6 个查询头按 0、0、1、1、2、2 使用 3 个键头"),
     "sdpa.not_grouped": ("fewer key heads than query heads are not taken: {reason}", "不支持键头少于查询头：{reason}"),
     "sdpa.not_causal": ("nothing says that it is causal, and nothing is hidden", "没有声明为因果，也没有遮住任何键"),
-    "sdpa.sees": ("T = {T}, S = {S}: query {row} sees {found} keys, {right} would be right; key {key} is the first that differs", "T = {T}，S = {S}：查询 {row} 看到 {found} 个键，应为 {right} 个；首个不同的是键 {key}"),
+    "sdpa.sees": ("T = {T}, S = {S}: query {row} sees {found} keys, {right} would be right; key {first} is the first that differs", "T = {T}，S = {S}：查询 {row} 看到 {found} 个键，应为 {right} 个；首个不同的是键 {first}"),
     "sdpa.sees_right": ("T = {T}, S = {S}: query i sees exactly the keys up to i + S - T", "T = {T}，S = {S}：查询 i 恰好看到到 i + S - T 为止的键"),
     "sdpa.beaten": ("with scores of about {size} the values of hidden keys move outputs by {moved} of their change", "打分约为 {size} 时，被遮键的值的变化有 {moved} 传到输出"),
     "sdpa.not_beaten": ("with scores of about {size} the values of hidden keys move nothing", "打分约为 {size} 时，被遮键的值不影响任何输出"),

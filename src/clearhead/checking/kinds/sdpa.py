@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -48,13 +49,62 @@ def check_sdpa(case: SdpaCase, settings: Settings) -> Found:
     """Everything that is asked of attention of given q, k and v."""
     modes = _dropout(case)
     if modes.faults:
-        return modes
-    window = size(case.case.target, settings, "window") or 0
-    base = _base(case, 0 if case.window else window)
+        return _placed(case, modes)
+    window = _window(case, settings)
+    base = _base(case, window)
     found = modes + _formula(case, base, window)
     found += causality(case, settings, base.variant)
     found += _grouped(case, base.variant)
-    return found + masks(case, settings, base.variant)
+    return _placed(case, found + masks(case, settings, base.variant))
+
+
+SOFTENS = ("softmax", "exp", "scaled_dot_product_attention")
+MULTIPLIES = ("matmul", "__matmul__", "bmm", "einsum", "baddbmm", "scaled_dot_product_attention")
+HIDES = (
+    "masked_fill",
+    "masked_fill_",
+    "where",
+    "__setitem__",
+    "add",
+    "add_",
+    "mul",
+    "scaled_dot_product_attention",
+    "softmax",
+)
+LINES = {
+    "scale": MULTIPLIES,
+    "softmax": SOFTENS,
+    "scores": MULTIPLIES,
+    "score": SOFTENS,
+    "heads": MULTIPLIES,
+    "dropout": MULTIPLIES,
+}
+"""By the first word of a fault, the operations at whose line it is looked for; others are where something is hidden."""
+
+
+def _placed(case: SdpaCase, found: Found) -> Found:
+    """The faults with the lines at which they are."""
+    keep = torch.ones(ROWS, 1, LENGTH, LENGTH, dtype=torch.bool) if case.shape else None
+    with Attempt() as attempt:
+        record = watched(None, lambda: run(case, _inputs(case), keep, causal=True if case.causal else None))
+    if attempt.error is not None:
+        with Attempt() as attempt:
+            record = watched(None, lambda: run(case, _inputs(case)))
+    if attempt.error is not None or not found.faults:
+        return found
+    faults = []
+    for each in found.faults:
+        named = LINES.get(each.id.split(".")[0], HIDES)
+        lines = [op.where for name in named for op in record.ops if op.name == name and op.where]
+        faults.append(each if each.where or not lines else replace(each, where=lines[0]))
+    return found._replace(faults=tuple(faults))
+
+
+def _window(case: SdpaCase, settings: Settings) -> int:
+    """How many keys are claimed to be seen, itself included; 0 for all."""
+    parameter = case.case.target.signature.parameters.get(case.window)
+    default = parameter.default if parameter is not None and isinstance(parameter.default, int) else 0
+    return max(size(case.case.target, settings, "window") or default, 0)
 
 
 def _inputs(case: SdpaCase, seed: int = 1) -> tuple[Tensor, Tensor, Tensor]:

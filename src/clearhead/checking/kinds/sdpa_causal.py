@@ -95,7 +95,7 @@ def _of_size(case: SdpaCase, base: Variant | None, T: int, S: int) -> Found:
                 T=T,
                 S=S,
                 row=row,
-                key=key,
+                first=key,
                 found=int(seen[row].sum()),
                 right=int(triangle("right", T, S)[row].sum()),
             )
