@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from clearhead.checking.case import Inputs
 from clearhead.checking.common.modes import modes
 from clearhead.checking.common.precision import precision
 from clearhead.checking.common.rows import rows
@@ -15,10 +17,11 @@ from clearhead.checking.kinds.attention import asked, behaviour
 from clearhead.checking.kinds.block_found import Watched, asked_of, blocks_in
 from clearhead.checking.kinds.block_graph import graphed
 from clearhead.checking.kinds.kind import Found, Kind
+from clearhead.checking.kinds.masks_tried import masks_of
 from clearhead.checking.kinds.seeing import ready
 from clearhead.checking.kinds.sequence import SequenceCase, open_sequence, run
 from clearhead.checking.settings import Settings
-from clearhead.checking.strangers import Seeded
+from clearhead.checking.strangers import Attempt, Seeded
 from clearhead.checking.target import Target
 
 ROWS, LENGTH, MEMORY = 3, 7, 11
@@ -56,8 +59,7 @@ def inside(case: SequenceCase, target: Target, *, several: bool) -> tuple[Found,
     """What is asked of the blocks of a case; with the forward, the blocks and the module."""
     module = ready(case)
     # Keys and values from elsewhere only where they cannot be the stream itself.
-    elsewhere = any(role == "memory" and name not in case.style.by_name for name, role in case.style.roles)
-    seen = followed(case, module, case.takes_memory and elsewhere)
+    seen = followed(case, module, required_memory(case))
     blocks = blocks_in(seen, module, whole=not several)
     return asked_of(blocks, target, seen, several=several), seen, blocks, module
 
@@ -72,7 +74,32 @@ def common(case: SequenceCase, settings: Settings) -> Found:
 
 
 def _open(target: Target, settings: Settings) -> SequenceCase:
-    return open_sequence(target, settings)
+    case = open_sequence(target, settings)
+    # The stream itself as memory would show what its own masks hide.
+    apart = replace(case, style=replace(case.style, elsewhere=case.width))
+    with Attempt() as attempt:
+        run(apart, apart.case.ready(), apart.inputs(ROWS, apart.length(LENGTH)))
+    if attempt.error or not required_memory(case):
+        return case
+    apart = opened_apart(apart)
+    masks = masks_of(apart, settings) if settings.call is None else ()
+    return replace(apart, takes_mask=masks[0] if masks else None, masks=masks)
+
+
+def required_memory(case: SequenceCase) -> bool:
+    """Whether keys and values have to come from elsewhere."""
+    return any(role == "memory" and name not in case.style.by_name for name, role in case.style.roles)
+
+
+def opened_apart(case: SequenceCase) -> SequenceCase:
+    """The case whose plain runs, too, are those of its own style."""
+
+    def runs(module: Any, given: Inputs) -> Tensor:
+        kinds = (p.dtype for p in module.parameters() if p.is_floating_point()) if isinstance(module, nn.Module) else ()
+        plain = replace(case, case=replace(case.case, dtype=next(iter(kinds), case.case.dtype)))
+        return run(plain, module, given[0])
+
+    return replace(case, case=replace(case.case, run=runs))
 
 
 def _check(case: SequenceCase, settings: Settings) -> Found:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -41,6 +42,7 @@ class Reader:
     def __init__(self, begins: Iterable[Node], followed: frozenset[str], length: int) -> None:
         self.begins = frozenset(begins)
         self.followed, self.length = followed, length
+        self.width = next((node.shape[-1] for node in self.begins), 0)
         self._terms: dict[Node, Terms] = {}
         self._streams: dict[Node, bool] = {}
 
@@ -73,7 +75,7 @@ class Reader:
             return _united([_times(self.terms(part), share) for part in stacked])
         if node.name in PASSING:
             through = [p for p in node.parents if self.depends(p) and p.value.is_floating_point()]
-            if len(through) == 1 and _kept(node, through[0]):
+            if len(through) == 1 and _kept(node, through[0], self.width):
                 return self.terms(through[0])
         return {node: (Way(),)}
 
@@ -166,11 +168,22 @@ class Reader:
         return reduced
 
 
-def _kept(node: Node, parent: Node) -> bool:
-    """Whether what passes keeps its features: a part of them, or one position, is something else."""
+RESHAPING = frozenset({"view", "reshape", "flatten", "unflatten", "view_as", "reshape_as"})
+
+
+def _kept(node: Node, parent: Node, width: int) -> bool:
+    """Whether what passes keeps its features: a part of them, one position, or another order of numbers, is something else."""
+    if node.name in RESHAPING:
+        # (B,T,D) to (B,T,H,d), to (BT,D) and back; not (B,D,T) to (B,T,D).
+        return not width or all(width in _trailing(each.shape) for each in (node, parent))
     if node.name not in ("__getitem__", "narrow", "cat", "concat", "pad"):
         return True
     return node.value.dim() == parent.value.dim() and node.shape[-1] == parent.shape[-1]
+
+
+def _trailing(shape: tuple[int, ...]) -> set[int]:
+    """The products of the last axes."""
+    return {math.prod(shape[-count:]) for count in range(1, len(shape) + 1)}
 
 
 def _stacked(node: Node) -> list[Node] | None:
@@ -226,5 +239,14 @@ def summed(terms: Terms) -> Tensor | None:
         if any(way.stated for way in ways):
             return None
         part = node.value * sum(way.scale for way in ways)
-        total = part if total is None else total + part
+        total = part if total is None else total + alike(part, total)
     return total
+
+
+def alike(value: Tensor, like: Tensor) -> Tensor:
+    """A value in the layout of another: positions first where that has them first, heads put together."""
+    if value.shape == like.shape or value.numel() != like.numel():
+        return value
+    if value.dim() == 3 and value.transpose(0, 1).shape == like.shape:
+        return value.transpose(0, 1)
+    return value.reshape(like.shape)

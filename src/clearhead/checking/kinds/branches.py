@@ -111,7 +111,7 @@ class Chain:
                 for parent in node.parents:
                     if not self.reader.depends(parent):
                         continue
-                    if self.reader.stream(parent):
+                    if self.reader.stream(parent) and not self._spread(parent):
                         sources.add(parent)
                     else:
                         todo.append(parent)
@@ -119,6 +119,11 @@ class Chain:
             known = Branch(out, tuple(sorted(sources, key=lambda n: n.index)), frozenset(inside), tuple(scores))
             self._branches[out] = known
         return known
+
+    def _spread(self, node: Node) -> bool:
+        """Whether a value has a statistic or one row spread over it, so that it is no plain stream."""
+        terms = self.reader.terms(node)
+        return any(self.reader.depends(t) and t.value.numel() < node.value.numel() for t in terms)
 
     def content(self, node: Node) -> frozenset[Node]:
         """The branches that a value of the stream has in it, through norms."""

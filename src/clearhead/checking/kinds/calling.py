@@ -42,6 +42,7 @@ class Style:
         head_width: d, for tables of angles.
         batch_first: whether the module wants the rows first.
         causal: what a required flag of that name gets.
+        elsewhere: D of a memory that is given where one is required, the same for all rows; 0 for the stream itself.
     """
 
     roles: tuple[tuple[str, str], ...]
@@ -50,6 +51,7 @@ class Style:
     head_width: int = 8
     batch_first: bool = True
     causal: bool = False
+    elsewhere: int = 0
 
     def names(self, role: str) -> list[str]:
         """The parameters that have this role."""
@@ -178,10 +180,19 @@ def _given(
         return stream if memory is None else memory
     if role in ("memory_key", "memory_value", "memory"):
         needed = name not in style.by_name
+        if memory is None and needed and style.elsewhere:
+            return _elsewhere(style, x)
         return memory if memory is not None else stream if needed else _LEFT_OUT
     if role in ("mask", "memory_mask"):
         return masks.get(name, None if name not in style.by_name else _LEFT_OUT)
     return _filled(style, role, x)
+
+
+def _elsewhere(style: Style, x: Tensor) -> Tensor:
+    """A memory that has nothing to do with the stream, the same for each row."""
+    drawn = torch.randn(9, style.elsewhere, generator=torch.Generator().manual_seed(9), dtype=torch.float64)
+    rows = drawn.to(x.dtype if x.is_floating_point() else torch.float32).expand(x.shape[0], 9, style.elsewhere)
+    return rows if style.batch_first else rows.transpose(0, 1)
 
 
 def _filled(style: Style, role: str, x: Tensor) -> Any:

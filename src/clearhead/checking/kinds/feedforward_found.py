@@ -34,7 +34,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 """Functions of one number that feed-forwards bend with."""
 
-MIXES = r"conv|mixer|shift|local|token[-_ ]?mix|gmlp|spatial|aft|fourier|fft|cross[-_ ]position|neighbo"
+MIXES = r"\bconv(1d|2d|olution\w*)?\b|nn\.Conv|mixer|(token|time)[-_ ]?shift|token[-_ ]?mix|gmlp|spatial|\baft\b|fourier|\bfft\b|neighbo"
 """Words of a feed-forward that is meant to look at neighbours."""
 
 SIZED = 1e-3
@@ -99,36 +99,37 @@ def reach(source: Node, out: Node, length: int) -> tuple[list[int], bool] | None
 
     None if that cannot be seen: no gradient runs from one to the other.
     """
-    axes = [_axes(node, length) for node in (source, out)]
+    rows = next((size for size in source.shape if size != length), 0)
+    axes = [_axes(node, rows, length) for node in (source, out)]
     changed = not all(torch.equal(node.value, node.live.detach()) for node in (source, out))
     if None in axes or changed or not out.live.requires_grad or not source.live.requires_grad:
         return None
-    (rows, places), (out_rows, out_places) = (a for a in axes if a is not None)
+    (row_axis, places), (out_rows, out_places) = (a for a in axes if a is not None)
     at = min(2, length - 1)
     weight = torch.zeros_like(out.value)
     drawn = torch.randn(out.value.shape, generator=torch.Generator().manual_seed(5), dtype=out.value.dtype)
     chosen = weight.movedim((out_rows, out_places), (0, 1))
     chosen[0, at] = drawn.movedim((out_rows, out_places), (0, 1))[0, at]
+    slope: Tensor | None = None
     with Attempt():
+        # An error, as from a tensor that was changed in place, leaves it unseen.
         (slope,) = torch.autograd.grad(out.live, source.live, weight, retain_graph=True, allow_unused=True)
-        if slope is None:
-            return None
-        seen = slope.movedim((rows, places), (0, 1)).flatten(2).abs().amax(-1)
-        if not float(seen[0, at]) > 0:
-            return None
-        above = 1e-9 * float(seen.max())
-        others = [t for t in range(length) if t != at and float(seen[0, t]) > above]
-        return others, bool((seen[1:] > above).any())
-    return None
-
-
-def _axes(node: Node, length: int) -> tuple[int, int] | None:
-    """The axes of rows and of positions, of a tensor of three axes."""
-    if node.value.dim() != 3:
+    if slope is None:
         return None
-    if node.shape[1] == length:
-        return 0, 1
-    return (1, 0) if node.shape[0] == length else None
+    seen = slope.movedim((row_axis, places), (0, 1)).flatten(2).abs().amax(-1)
+    if not float(seen[0, at]) > 0:
+        return None
+    above = 1e-9 * float(seen.max())
+    others = [t for t in range(length) if t != at and float(seen[0, t]) > above]
+    return others, bool((seen[1:] > above).any())
+
+
+def _axes(node: Node, rows: int, length: int) -> tuple[int, int] | None:
+    """The axes of rows and of positions, of a tensor that has one of each."""
+    shape = node.shape
+    if node.value.dim() < 3 or shape.count(rows) != 1 or shape.count(length) != 1:
+        return None
+    return shape.index(rows), shape.index(length)
 
 
 def used(chain: Chain, branch: Branch) -> tuple[str, Node] | None:

@@ -12,7 +12,7 @@ from torch import nn
 from clearhead.checking.claims import stated
 from clearhead.checking.constructing import CONFIGS
 from clearhead.checking.kinds.block_graph import Node
-from clearhead.checking.kinds.block_terms import Terms, Way, summed
+from clearhead.checking.kinds.block_terms import Terms, Way, alike, summed
 from clearhead.checking.kinds.block_words import branch_name, place, term_name, text_of
 from clearhead.checking.kinds.branches import Branch, Chain, Value, after, bends, weighted
 from clearhead.checking.report import Certainty, Fault
@@ -107,7 +107,7 @@ def _certain(value: Value) -> Certainty:
     made = summed(value.terms)
     if made is None or made.numel() != value.node.value.numel():
         return "consistent"
-    apart = float((made.flatten() - value.node.value.flatten()).abs().max())
+    apart = float((alike(made, value.node.value) - value.node.value).abs().max())
     return "reproduced" if apart <= 1e-9 * (1 + float(value.node.value.abs().max())) else "consistent"
 
 
@@ -164,7 +164,7 @@ def _from_norm(chain: Chain, target: Target, prefix: str) -> Iterator[Fault]:
                 evidence = say(
                     "block.from_norm", equation=text_of(chain, value.node), branch=branch_name(chain, read[0])
                 )
-                apart = float((skip.value.flatten() - normed.value.flatten()).norm())
+                apart = float((skip.value - alike(normed.value, skip.value)).norm())
                 effect = apart / (float(value.node.value.norm()) + 1e-30)
                 yield Fault(
                     "residual.from-norm",

@@ -54,6 +54,8 @@ def _called(target: Target, settings: Settings, ids: bool) -> SequenceCase:
     """The first way of calling that gives (B,T,D)."""
     tried: list[str] = []
     own = stated(target, "batch_first")
+    if own is None:
+        own = _of_torch(target)
     batch_first = own is not False
     heads, kv_heads = size(target, settings, "heads"), size(target, settings, "kv_heads")
     vocab = size(target, settings, "vocab") or _ids(target) or USUAL["vocab"]
@@ -69,6 +71,14 @@ def _called(target: Target, settings: Settings, ids: bool) -> SequenceCase:
                         return replace(found, returns_weights=more)
                     tried.append(f"{tuple(style.roles)} D={width} T={length} {dtype}: {reason}")
     raise NoInterfaceError(list(dict.fromkeys(tried))[:6])
+
+
+def _of_torch(target: Target) -> bool | None:
+    """What PyTorch's own layers of a Transformer, and classes derived from them, say of their inner attention; None of others."""
+    ours = (nn.TransformerEncoderLayer, nn.TransformerDecoderLayer, nn.TransformerEncoder, nn.TransformerDecoder)
+    made = target.make()
+    inner = made.modules() if isinstance(made, ours) else ()
+    return next((m.batch_first for m in inner if isinstance(m, nn.MultiheadAttention)), None)
 
 
 def _case(
