@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from clearhead.checking.target import Target
+from clearhead.checking.zeros import moved_off_zero
 
 Inputs = tuple[Tensor, ...]
 
@@ -33,8 +34,8 @@ class Case:
     length_axis: int | None = 1
 
     def ready(self, dtype: torch.dtype | None = None) -> Any:
-        """A fresh copy in evaluation mode and in `dtype` (the case's own if None)."""
+        """A fresh copy in evaluation mode and in `dtype` (the case's own if None), projections that start at zero moved off it."""
         made = self.target.make()
         if isinstance(made, nn.Module):
-            made = made.to(dtype or self.dtype).eval()
+            made = moved_off_zero(made).to(dtype or self.dtype).eval()
         return made
