@@ -149,4 +149,93 @@ TURN: dict[str, tuple[str, str]] = {
     ),
 }
 
-MESSAGES: dict[str, tuple[str, str]] = TURN
+PLACE: dict[str, tuple[str, str]] = {
+    "place.after_rows": (
+        "positions follow the rows; the rest is looked at when that is mended",
+        "位置随行变化；修正后再看其余",
+    ),
+    "place.after_unused": (
+        "positions are not used; the rest is looked at when that is mended",
+        "位置没有起作用；修正后再看其余",
+    ),
+    "place.seq_first": (
+        "positions follow the first axis: x is taken as (T,B,D); with (B,T,D) each row would get one position",
+        "位置沿第一轴：x 视为 (T,B,D)；若给 (B,T,D)，每一行只得到一个位置",
+    ),
+    "place.by_row": (
+        "for x (B,T,D) of zeros the rows differ by {across} and the positions of a row by {along}: what is added follows the rows",
+        "对全零的 x (B,T,D)，行间相差 {across}，行内各位置相差 {along}：所加的向量随行变化",
+    ),
+    "place.by_row_fix": (
+        "index positions with x.size(1), and keep the table as (1,T,D)",
+        "以 x.size(1) 取位置，并把表保持为 (1,T,D)",
+    ),
+    "place.same": ("positions {one} and {other} get the same vector", "位置 {one} 与 {other} 得到相同的向量"),
+    "place.used": (
+        "{length} positions get vectors of their own (apart by up to {apart})",
+        "{length} 个位置各有自己的向量（相差至多 {apart}）",
+    ),
+    "place.unused": (
+        "all of {length} positions get the same vector ({rows} rows): order does not matter",
+        "{length} 个位置都得到相同的向量（{rows} 行）：次序不起作用",
+    ),
+    "place.unused_fix": (
+        "add the vector of position t to x[:, t]: x + table[:T]",
+        "把位置 t 的向量加到 x[:, t]：x + table[:T]",
+    ),
+    "place.learnt_pass": (
+        "position t gets row t of the trained table, for {length} positions",
+        "{length} 个位置中，位置 t 得到训练表的第 t 行",
+    ),
+    "place.other_start": (
+        "the first position is number {first}, by the code's own words",
+        "第一个位置的编号为 {first}，代码自称如此",
+    ),
+    "place.learnt": (
+        "position 0 gets row {first} of the trained table and position 1 row {second}",
+        "位置 0 得到训练表的第 {first} 行，位置 1 得到第 {second} 行",
+    ),
+    "place.start_fix": ("count from 0: torch.arange(T)", "从 0 数起：torch.arange(T)"),
+    "place.learnt_unseen": ("what is added is no row of a weight", "所加的不是某个权重的一行"),
+    "place.start_raises": ("positions that start at 3 raise", "从 3 开始的位置会抛出异常"),
+    "place.start_pass": (
+        "positions that start at 3 get the vectors of the 4th and later ones",
+        "从 3 开始的位置得到第 4 个及以后的向量",
+    ),
+    "place.start": (
+        "with a start of 3 the vectors are off by {apart}: the start is not used",
+        "起点为 3 时向量偏差 {apart}：没有使用起点",
+    ),
+    "place.given_fix": ("take the positions that are given", "使用所给的位置"),
+    "place.frequency_fix": (
+        "sin and cos of one angle t · base^(-2i/D) for pair i: exp(-log(base) * torch.arange(0, D, 2) / D)",
+        "第 i 对取同一角度 t · base^(-2i/D) 的 sin 与 cos：exp(-log(base) * torch.arange(0, D, 2) / D)",
+    ),
+    "place.known": ("the table is {found}", "位置表为 {found}"),
+    "place.not_finite": ("{count} numbers of the table are not finite", "位置表中有 {count} 个数不是有限值"),
+    "place.no_sinusoids": ("the table does not claim to be sinusoids", "位置表没有声明为正弦波"),
+    "place.squares": (
+        "sin² + cos² of pair {pair} moves by {off} of its size from position to position: the two differ in frequency",
+        "第 {pair} 对的 sin² + cos² 随位置变动 {off}（相对大小）：两者频率不同",
+    ),
+    "place.own_speeds": ("frequencies {speeds}, … are the code's own", "频率 {speeds}、…由代码自定"),
+    "place.bent": ("frequencies {speeds}, … are no geometric series", "频率 {speeds}、…不是等比数列"),
+    "place.growing": ("frequencies {speeds}, … do not fall from pair to pair", "频率 {speeds}、…没有逐对下降"),
+    "place.frequency_pass": (
+        "pairs ({layout}) turn at base^(-2i/D), base {base}",
+        "各对（{layout}）按 base^(-2i/D) 变化，底数 {base}",
+    ),
+    "place.base": (
+        "the base is {found} (frequencies {speeds}, …), and {said} is stated",
+        "底数为 {found}（频率 {speeds}、…），而声明的是 {said}",
+    ),
+    "place.base_unstated": (
+        "the base is {found}; none is stated that could be held against it",
+        "底数为 {found}；没有可比较的声明",
+    ),
+    "place.no_start": ("the pairs do not tell where positions start", "各对看不出位置从何处开始"),
+    "place.zero_first": ("the first row is position 0: sines 0, cosines 1", "第一行是位置 0：正弦为 0，余弦为 1"),
+    "place.first": ("the first row is that of position {first}", "第一行是位置 {first} 的向量"),
+}
+
+MESSAGES: dict[str, tuple[str, str]] = TURN | PLACE

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from clearhead.checking.kinds import attention, block, encoder, lm, loss, norm, rotary, sdpa
+from clearhead.checking.kinds import attention, block, encoder, lm, loss, norm, positions, rotary, sampler, sdpa
 from clearhead.checking.kinds.kind import Kind
 
 KINDS: dict[str, Kind] = {
     kind.name: kind
-    for kind in (attention.KIND, block.KIND, encoder.KIND, norm.KIND, rotary.KIND, lm.KIND, loss.KIND, sdpa.KIND)
+    for kind in (
+        attention.KIND,
+        block.KIND,
+        encoder.KIND,
+        norm.KIND,
+        rotary.KIND,
+        positions.KIND,
+        lm.KIND,
+        loss.KIND,
+        sampler.KIND,
+        sdpa.KIND,
+    )
 }

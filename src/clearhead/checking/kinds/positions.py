@@ -1,0 +1,233 @@
+"""The kind `positions`: order is added to the stream, or given as a table."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from clearhead.checking.claims import stated
+from clearhead.checking.common.devices import devices
+from clearhead.checking.common.modes import modes
+from clearhead.checking.common.rows import rows
+from clearhead.checking.common.weights import weights
+from clearhead.checking.kinds.kind import Found, Kind
+from clearhead.checking.kinds.norm_claims import failed, passed, skipped
+from clearhead.checking.kinds.norm_words import words
+from clearhead.checking.kinds.positions_calls import PositionsCase, open_positions
+from clearhead.checking.kinds.positions_sinusoids import BASE, Waves, known_mistake, squares_off, waves
+from clearhead.checking.kinds.positions_words import (
+    bases,
+    says_batch_first,
+    says_other_start,
+    says_random,
+    says_seq_first,
+    says_sinusoids,
+)
+from clearhead.checking.settings import Settings
+from clearhead.checking.strangers import Attempt
+from clearhead.checking.watch import Record, watched
+from clearhead.messages import say
+
+IDS = ("position.unused", "position.offset", "sinusoid.frequency")
+
+
+def check_positions(case: PositionsCase, settings: Settings) -> Found:
+    """Each position has a vector of its own, the same in every row, counted from 0, and sinusoids keep their frequencies."""
+    common = weights(case.target) + modes(case.case) + devices(case.case)
+    record = _recorded(case)
+    where = _where(record)
+    with torch.no_grad():
+        turned = _by_row(case, where)
+        if turned is not None and turned.faults:
+            return turned + skipped(IDS, say("place.after_rows")) + common
+        if turned is not None:
+            case, common = _seq_first(case), common + turned
+        table = case.table(case.ready(), case.limit)[0]
+        found = _used(case, table, where)
+        if found.faults:
+            return found + skipped(IDS[1:], say("place.after_unused")) + common
+        learnt = _learnt(case)
+        found += _start_of_learnt(case, table, where) if learnt else _sinusoids(case, table, where)
+        found += _given_start(case, table, where)
+    return found + (rows(case.case) if case.adds else Found()) + common
+
+
+def _recorded(case: PositionsCase) -> Record:
+    module = case.case.ready()
+    x = case.case.inputs(case.rows, case.limit, 0, case.case.dtype)[0]
+    record = Record()
+    with Attempt():
+        record = watched(module if isinstance(module, nn.Module) else None, lambda: case(module, x))
+    return record
+
+
+def _where(record: Record) -> str:
+    """Where positions are added, or last touched."""
+    for names in (
+        ("add", "__add__", "__radd__", "add_", "__iadd__"),
+        ("embedding", "__getitem__"),
+        ("cat", "stack", "__setitem__"),
+    ):
+        found = [op.where for op in record.named(*names) if op.where]
+        if found:
+            return found[-1]
+    return next((op.where for op in reversed(record.ops) if op.where), "")
+
+
+def _by_row(case: PositionsCase, where: str) -> Found | None:
+    """What is added follows the first axis: legal where x is (T,B,D), a mistake where it is (B,T,D). None if it does not."""
+    if case.rows == 1 or not case.adds:
+        return None
+    table = case.table(case.ready(), case.limit)
+    across = float((table - table[:1]).abs().max())
+    along = float((table - table[:, :1]).abs().max())
+    if across < 1e-9:
+        return None
+    if along < 1e-9 and (says_seq_first(case.target) or not says_batch_first(case.target)):
+        return Found(notes=(say("place.seq_first"),))
+    evidence = say("place.by_row", across=f"{across:.1e}", along=f"{along:.1e}")
+    return failed("batch.mixing", along < 1e-9, evidence, where, fix=say("place.by_row_fix"), effect=across)
+
+
+def _seq_first(case: PositionsCase) -> PositionsCase:
+    """The case whose x is (T,B,D)."""
+    return replace(case, seq_first=True)
+
+
+def _used(case: PositionsCase, table: Tensor, where: str) -> Found:
+    """Whether positions differ."""
+    if not bool(table.isfinite().all()):
+        return Found()
+    apart = float((table - table[:1]).abs().max())
+    if apart > 1e-9:
+        same = [(s, t) for t in range(len(table)) for s in range(t) if bool((table[s] - table[t]).abs().max() < 1e-12)]
+        if same:
+            s, t = same[0]
+            evidence = say("place.same", one=s, other=t)
+            return failed("position.unused", False, evidence, where, fix=say("place.unused_fix"))
+        return passed("position.unused", say("place.used", apart=f"{apart:.1e}", length=len(table)))
+    evidence = say("place.unused", length=len(table), rows=case.rows)
+    return failed("position.unused", True, evidence, where, fix=say("place.unused_fix"), effect=1.0)
+
+
+def _learnt(case: PositionsCase) -> bool:
+    """Whether the table is made of weights."""
+    made = case.target.make()
+    if not isinstance(made, nn.Module):
+        return False
+    return any(p.dim() >= 2 and p.shape[-1] == case.width for p in made.parameters())
+
+
+def _start_of_learnt(case: PositionsCase, table: Tensor, where: str) -> Found:
+    """Whether row t of a trained table is for position t."""
+    module = case.ready()
+    for weight in module.parameters():
+        if weight.dim() < 2 or weight.shape[-1] != case.width:
+            continue
+        held = weight.detach().double().flatten(0, -2)
+        if len(held) < len(table):
+            continue
+        near = torch.cdist(table, held, p=float("inf")) < 1e-6
+        if not bool(near.any(1).all()):
+            continue
+        found = near.int().argmax(1)
+        right = torch.arange(len(table))
+        if bool((found == right).all()):
+            return passed("position.offset", say("place.learnt_pass", length=len(table)))
+        if says_other_start(case.target):
+            return Found(notes=(say("place.other_start", first=int(found[0])),))
+        evidence = say("place.learnt", first=int(found[0]), second=int(found[1]))
+        return failed("position.offset", True, evidence, where, fix=say("place.start_fix"))
+    return skipped(("position.offset",), say("place.learnt_unseen"))
+
+
+def _given_start(case: PositionsCase, table: Tensor, where: str) -> Found:
+    """Whether positions that are given count."""
+    if not case.places or case.limit < 6:
+        return Found()
+    later = None
+    with Attempt():
+        later = case.table(case.ready(), case.limit - 3, 3)[0]
+    if later is None:
+        return skipped(("position.offset",), say("place.start_raises"))
+    apart = float((later - table[3 : case.limit]).abs().max())
+    if apart < 1e-4:
+        return passed("position.offset", say("place.start_pass"))
+    evidence = say("place.start", apart=f"{apart:.1e}")
+    return failed("position.offset", True, evidence, where, fix=say("place.given_fix"), effect=apart)
+
+
+def _sinusoids(case: PositionsCase, table: Tensor, where: str) -> Found:
+    """Whether pairs of columns are waves of one frequency, and the frequencies a falling series."""
+    fix = say("place.frequency_fix")
+    near = 1e-5
+    size = float(table[table.isfinite()].abs().max()) if bool(table.isfinite().any()) else 1.0
+    claimed = says_sinusoids(case.target)
+    said, literal = bases(case.target, stated)
+    # With another base a faulty power of 10000 may be a right one.
+    usual = said == BASE or (said is None and literal is not None)
+    mistake = known_mistake(table / _amplitude(table, size), 1e-4) if claimed and usual else None
+    if mistake is not None and case.width > 2:
+        evidence = say("place.known", found=mistake)
+        return failed("sinusoid.frequency", True, evidence, where, fix=fix)
+    if not bool(table.isfinite().all()):
+        evidence = say("place.not_finite", count=int((~table.isfinite()).sum()))
+        return failed("sinusoid.frequency", False, evidence, where, fix=fix)
+    seen = waves(table, near)
+    if seen is None or not seen.steady:
+        if not claimed or says_random(case.target):
+            return skipped(("sinusoid.frequency", "position.offset"), say("place.no_sinusoids"))
+        off = min(squares_off(table).values(), key=lambda each: float(each.max()))
+        pair = int(off.argmax())
+        evidence = say("place.squares", pair=pair, off=f"{float(off.max()):.1e}")
+        return failed("sinusoid.frequency", False, evidence, where, fix=fix, effect=float(off.max()))
+    return _frequencies(case, seen, where, fix) + _start(case, seen, where)
+
+
+def _amplitude(table: Tensor, size: float) -> float:
+    """The size of the waves: 1 where a cosine of 0 stands in the first row, or nothing is known."""
+    return size if abs(size - 1) > 0.2 and bool(table.isfinite().all()) else 1.0
+
+
+def _frequencies(case: PositionsCase, seen: Waves, where: str, fix: str) -> Found:
+    speeds = seen.speeds
+    n = len(speeds)
+    shown = ", ".join(f"{float(s):.3g}" for s in speeds[:4])
+    if n < 2 or says_random(case.target) or bool((speeds <= 0).any()):
+        return skipped(("sinusoid.frequency",), say("place.own_speeds", speeds=shown))
+    logs, index = speeds.log(), torch.arange(n, dtype=torch.float64)
+    slope = float((logs[-1] - logs[0]) / (n - 1))
+    if float((logs - logs[0] - slope * index).abs().max()) > 1e-2 * max(1.0, abs(slope) * n):
+        evidence = say("place.bent", speeds=shown)
+        return failed("sinusoid.frequency", False, evidence, where, fix=fix)
+    if slope > -1e-9:
+        evidence = say("place.growing", speeds=shown)
+        return failed("sinusoid.frequency", True, evidence, where, fix=fix)
+    found, other = math.exp(-slope * case.width / 2), math.exp(-slope * (n - 1)) if n > 1 else 0.0
+    said, literal = bases(case.target, stated)
+    for base in (said, literal):
+        if base is not None and any(abs(math.log(each) / math.log(base) - 1) < 3e-3 for each in (found, other)):
+            return passed("sinusoid.frequency", say("place.frequency_pass", base=f"{base:g}", layout=seen.layout))
+    if said is not None:
+        evidence = say("place.base", found=f"{found:.6g}", said=f"{said:g}", speeds=shown)
+        return failed("sinusoid.frequency", True, evidence, where, fix=fix, effect=abs(math.log(found / said)))
+    return skipped(("sinusoid.frequency",), say("place.base_unstated", found=f"{found:.6g}"))
+
+
+def _start(case: PositionsCase, seen: Waves, where: str) -> Found:
+    """Whether the first row is that of position 0."""
+    if seen.start is None:
+        return skipped(("position.offset",), say("place.no_start"))
+    if abs(seen.start) < 1e-3:
+        return passed("position.offset", say("place.zero_first"))
+    if says_other_start(case.target) or re.search(r"shift|phase", words(case.target), re.IGNORECASE):
+        return Found(notes=(say("place.other_start", first=f"{seen.start:.3g}"),))
+    evidence = say("place.first", first=f"{seen.start:.3g}")
+    return failed("position.offset", True, evidence, where, fix=say("place.start_fix"))
+
+
+KIND = Kind("positions", open_positions, check_positions)

@@ -1,0 +1,226 @@
+"""How positions are called: what adds them to x, or gives their table, found by trial."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from clearhead.checking.case import Case, Inputs
+from clearhead.checking.claims import size
+from clearhead.checking.constructing import MEANING, USUAL
+from clearhead.checking.guess import IDS
+from clearhead.checking.kinds.kind import NoInterfaceError
+from clearhead.checking.kinds.rotary_calls import BASES, LENGTHS, PLACES, STARTS
+from clearhead.checking.settings import Settings
+from clearhead.checking.strangers import Attempt
+from clearhead.checking.target import Target
+
+WIDTH_NAMES = r"d|D|dim|d_model|hidden(_size)?|width|embed_dim|emb(edding)?_dim|n_embd|channels|dmodel|features"
+ROWS, LENGTH = 3, 7
+
+
+@dataclass(frozen=True)
+class PositionsCase:
+    """Positions and how they are called.
+
+    Args:
+        case: the target; its input is (B,T,D), its output x with positions, or the table for it.
+        width: D.
+        roles: (parameter, role): x, ids, places, length, width, base, start.
+        adds: whether positions are added to x; otherwise the table comes back.
+        seq_first: whether x is (T,B,D).
+        rows: B that it takes.
+        limit: the longest T tried that it takes.
+        call: the user's own way to call it.
+    """
+
+    case: Case
+    width: int
+    roles: tuple[tuple[str, str], ...]
+    adds: bool = False
+    seq_first: bool = False
+    rows: int = ROWS
+    limit: int = LENGTH
+    call: Any = None
+
+    @property
+    def target(self) -> Target:
+        """The code under check."""
+        return self.case.target
+
+    @property
+    def places(self) -> bool:
+        """Whether a start, or positions, can be given."""
+        return any(found in ("start", "places") for _, found in self.roles)
+
+    def __call__(self, module: Any, x: Tensor, start: int = 0) -> Tensor:
+        """(B,T,D): what the code gives for x (B,T,D), a table's one row repeated."""
+        seen = x.transpose(0, 1) if self.seq_first else x
+        result = self.call(module, seen) if self.call is not None else module(**self._arguments(x, seen, start))
+        if isinstance(result, tuple | list):
+            result = next(item for item in result if isinstance(item, Tensor))
+        return _laid(result, x, self.seq_first)
+
+    def _arguments(self, x: Tensor, seen: Tensor, start: int) -> dict[str, Any]:
+        length = x.shape[1]
+        places = torch.arange(start, start + length, device=x.device)
+        values = {
+            "x": seen, "ids": torch.full(seen.shape[:2], 3, device=x.device), "length": length, "width": self.width,
+            "places": places, "row_places": places.expand(x.shape[0], length), "base": 10_000.0, "start": start,
+        }  # fmt: skip
+        return {name: values[found] for name, found in self.roles}
+
+    def table(self, module: Any, length: int, start: int = 0, rows: int | None = None) -> Tensor:
+        """(B,T,D): what is added to a stream of zeros, in float64."""
+        x = torch.zeros(rows or self.rows, length, self.width, dtype=self.case.dtype)
+        return self(module, x, start).detach().double()
+
+    def ready(self) -> Any:
+        """A copy whose tables that start at zero are filled, so that a position can be told from another."""
+        made = self.case.ready()
+        if isinstance(made, nn.Module):
+            drawn = torch.Generator().manual_seed(4)
+            with torch.no_grad():
+                for parameter in made.parameters():
+                    if parameter.dim() >= 2 and not bool(parameter.any()):
+                        parameter.copy_(torch.randn(parameter.shape, generator=drawn, dtype=torch.float64))
+        return made
+
+
+def _laid(result: Tensor, x: Tensor, seq_first: bool) -> Tensor:
+    """(B,T,D) of what was given.
+
+    Raises:
+        ValueError: if it has no such axes.
+    """
+    B, T, D = x.shape
+    if seq_first and result.dim() == 3 and result.shape[0] == T:
+        result = result.transpose(0, 1)
+    while result.dim() > 3 and result.shape[0] == 1:
+        result = result[0]
+    if result.dim() == 3 and result.shape[1] == 1 and result.shape[0] >= T > 1:
+        result = result[:, 0]
+    if result.dim() == 2:
+        result = result[None]
+    if result.dim() != 3 or result.shape[2] != D or result.shape[1] < T or result.shape[0] not in (1, B):
+        raise ValueError(f"gives {tuple(result.shape)}")
+    return result[:, :T].expand(B, T, D)
+
+
+def open_positions(target: Target, settings: Settings) -> PositionsCase:
+    """How the target is called, found by trial.
+
+    Raises:
+        NoInterfaceError: if no known way fits.
+    """
+    tried: list[str] = []
+    for dtype in (torch.float64, torch.float32):
+        for rows in (ROWS, 1):
+            for width in _widths(target, settings):
+                for roles in _roles(target, settings):
+                    for length in dict.fromkeys([LENGTH, size(target, settings, "context") or LENGTH]):
+                        case = _case(target, settings, width, roles=roles, rows=rows, dtype=dtype)
+                        reason = _refusal(case, length)
+                        if not reason:
+                            return _completed(replace(case, limit=length))
+                        tried.append(f"{roles} D={width} {dtype}: {reason}")
+    raise NoInterfaceError(list(dict.fromkeys(tried))[:6])
+
+
+def _case(
+    target: Target,
+    settings: Settings,
+    width: int,
+    *,
+    roles: tuple[tuple[str, str], ...],
+    rows: int,
+    dtype: torch.dtype,
+) -> PositionsCase:
+    def inputs(wanted: int, length: int, seed: int, kind: torch.dtype) -> Inputs:
+        drawn = torch.Generator().manual_seed(settings.seed * 1000 + seed)
+        return (torch.randn(wanted, length, width, generator=drawn, dtype=torch.float64).to(kind),)
+
+    def run(module: Any, given: Inputs) -> Tensor:
+        return opened(module, given[0])
+
+    opened = PositionsCase(Case(target, inputs, run, dtype), width, roles, rows=rows, call=settings.call)
+    return opened
+
+
+def _refusal(case: PositionsCase, length: int) -> str:
+    """Why a call gives no (B,T,D), "" if it does."""
+    with Attempt() as attempt, torch.no_grad():
+        x = case.case.inputs(case.rows, length, 0, case.case.dtype)[0]
+        case(case.case.ready(), x)
+    return attempt.reason
+
+
+def _completed(case: PositionsCase) -> PositionsCase:
+    """The case with what its behaviour tells: whether it adds, and how long it may be."""
+    with torch.no_grad():
+        x, y = (case.case.inputs(case.rows, case.limit, seed, case.case.dtype)[0] for seed in (0, 1))
+        module = case.case.ready()
+        adds = bool((case(module, x) - case(module, y)).abs().max() > 1e-12) and any(f == "x" for _, f in case.roles)
+    stated = size(case.target, Settings(), "context")
+    for length in (64, *([stated] if stated and LENGTH < stated < 64 else []), 32, 16):
+        if length > case.limit and not _refusal(case, length):
+            return replace(case, adds=adds, limit=length)
+    return replace(case, adds=adds)
+
+
+def _roles(target: Target, settings: Settings) -> Iterator[tuple[tuple[str, str], ...]]:
+    """What the parameters may be for, the likeliest first."""
+    if settings.call is not None:
+        yield (("x", "x"),)
+        return
+    parameters = [p for p in target.signature.parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    if not parameters:
+        return
+    named = [(p, _role(p)) for p in parameters]
+    later = [(p.name, found) for p, found in named[1:] if found]
+    needed = [(p.name, found) for p, found in named[1:] if found and p.default is inspect.Parameter.empty]
+    first = named[0][0].name
+    choices = dict.fromkeys([named[0][1], "x", "ids", "length", "places", "row_places"])
+    for rest in (later, needed) if later != needed else (later,):
+        for choice in choices:
+            if choice:
+                yield ((first, choice), *rest)
+                if any(found == "places" for _, found in rest):
+                    yield ((first, choice), *((n, "row_places" if f == "places" else f) for n, f in rest))
+
+
+def _role(parameter: inspect.Parameter) -> str:
+    """What a parameter is for; "" if it keeps its default or nothing is known."""
+    name, required = parameter.name, parameter.default is inspect.Parameter.empty
+    low = name.lower()
+    if re.fullmatch(STARTS, low):
+        return "start"
+    if low in IDS:
+        return "ids" if required else ""
+    if name != "t" and re.fullmatch(PLACES, low):
+        return "places"
+    if not required:
+        return ""
+    if re.fullmatch(WIDTH_NAMES, name):
+        return "width"
+    if re.fullmatch(LENGTHS, name) or MEANING.get(name) == "context":
+        return "length"
+    return "base" if re.fullmatch(BASES, low) else ""
+
+
+def _widths(target: Target, settings: Settings) -> list[int]:
+    """Candidates for D, the likeliest first."""
+    if settings.width:
+        return [settings.width]
+    made, named = target.make(), size(target, settings, "width")
+    seen = [named] if named else []
+    if isinstance(made, nn.Module):
+        held = [*made.parameters(), *made.buffers(), *(v for v in vars(made).values() if isinstance(v, Tensor))]
+        seen += [t.shape[-1] for t in held if t.dim() >= 2 and t.shape[-1] > 1]
+    return list(dict.fromkeys([*seen, USUAL["width"], USUAL["head_width"]]))
