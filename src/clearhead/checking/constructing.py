@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -59,6 +60,13 @@ NAMES: dict[str, tuple[str, ...]] = {
 """What sizes are called in people's code."""
 
 MEANING = {name: meaning for meaning, names in NAMES.items() for name in names}
+DRAWING = r"sampl|top_?[kp]|nucleus|penalt|repetition|temperature|warp|logits|min_?p"
+"""Names of classes whose parameters are settings of a draw."""
+DRAWN = {"top_k": 3, "k": 3, "topk": 3, "top_p": 0.8, "p": 0.8, "topp": 0.8, "threshold": 0.8, "temperature": 0.7, "temp": 0.7, "tau": 0.7,
+         "t": 0.7, "T": 0.7, "min_p": 0.1, "penalty": 1.3, "repetition_penalty": 1.3, "alpha": 1.3}  # fmt: skip
+MARKING = {"pad_id": 0, "pad_token_id": 0, "padding_idx": 0, "pad_idx": 0, "pad": 0, "ignore_index": -100, "ignore_id": -100, "eos_id": 2,
+           "eos_token_id": 2, "smoothing": 0.1, "label_smoothing": 0.1}  # fmt: skip
+"""What a loss is told of its targets."""
 CONFIGS = ("config", "cfg", "args", "conf", "hparams", "params", "opt")
 
 
@@ -126,6 +134,10 @@ def _stated(name: str, settings: Settings) -> bool:
 def _value(kind: type, parameter: inspect.Parameter, sizes: Mapping[str, Any]) -> Any:
     """What a parameter gets: by its name, or as a configuration."""
     name, wanted = parameter.name, parameter.annotation
+    if name in DRAWN and re.search(DRAWING, kind.__name__, re.IGNORECASE):
+        return DRAWN[name]
+    if name in MARKING and re.search(r"loss|entropy|nll|smooth|criterion", kind.__name__, re.IGNORECASE):
+        return MARKING[name]
     if name in MEANING:
         return sizes[MEANING[name]]
     if name.lower() in MEANING:

@@ -20,7 +20,13 @@ CONSEQUENCES: dict[str, tuple[str, ...]] = {
     "heads.split-without-transpose": ("causal.future-leak", "causal.past-lost", "mask.ignored", "cache.mismatch"),
     "scores.key-reshaped": ("causal.future-leak", "cache.mismatch"),
     "batch.mixing": ("causal.future-leak", "causal.past-lost"),
-    "causal.self-masked": ("causal.past-lost", "mask.empty-row"),
+    "causal.self-masked": (
+        "causal.past-lost",
+        "causal.future-leak",
+        "causal.finite-mask",
+        "mask.ignored",
+        "mask.empty-row",
+    ),
     "causal.after-softmax": ("causal.future-leak", "causal.finite-mask", "mask.ignored"),
     "causal.top-left": ("cache.mismatch", "causal.past-lost"),
     "scale.length": ("causal.future-leak", "cache.mismatch", "mask.ignored"),
@@ -49,6 +55,10 @@ CONSEQUENCES: dict[str, tuple[str, ...]] = {
     "feedforward.mixes-positions": ("causal.future-leak", "cache.mismatch"),
     "rotary.axis": ("rotary.not-relative", "cache.mismatch"),
     "rotary.one-side": ("rotary.not-relative",),
+    "sampling.top-k-fill": ("sampling.double-softmax",),
+    "sampling.empty-nucleus": ("sampling.nucleus-boundary",),
+    "loss.unshifted": ("loss.pads-counted",),
+    "loss.shifted-twice": ("loss.pads-counted", "loss.eos-masked"),
     "tying.lost": ("weights.heads-tied",),
 }
 """What each fault is seen to bring about; a name that stands on the right of another that was found comes after it."""

@@ -123,4 +123,148 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "loss.one_row": ("a batch of one row gives a loss", "只有一行的批次给出损失"),
     "loss.one_row_raises": ("a batch of one row raises {reason}", "只有一行的批次抛出 {reason}"),
     "loss.fix_one_row": ("keep the axes: squeeze only the one that is meant", "保留各轴：只 squeeze 指定的那一轴"),
+    "sampler.nothing": ("nothing set", "不作设置"),
+    "sampler.right": ("{asked}: {seen}, as it should be ({wanted})", "{asked}：{seen}，与应有的（{wanted}）一致"),
+    "sampler.blind": (
+        "{asked}: too few draws to tell a mistake from what is right",
+        "{asked}：抽样太少，无法区分错误与正确",
+    ),
+    "sampler.wrong": (
+        "{asked}: the chances of {wanted} were expected, and {seen} found: {how}",
+        "{asked}：应有概率 {wanted}，实际为 {seen}：{how}",
+    ),
+    "sampler.unknown": (
+        "{asked}: {seen} in place of {wanted}, which is no known mistake, so it is not judged",
+        "{asked}：得到 {seen} 而不是 {wanted}，但不属于已知错误，因此不作评判",
+    ),
+    "sampler.how_zero": (
+        "the logits of the others are 0, not -inf, and keep a chance",
+        "其余的 logits 是 0 而不是 -inf，仍有概率",
+    ),
+    "sampler.fix_zero": (
+        "give every token outside the set a logit of -inf before the one softmax",
+        "在唯一一次 softmax 之前，把集合之外的每个词元的 logit 设为 -inf",
+    ),
+    "sampler.how_softmax_after": (
+        "probabilities are set to 0 and a softmax is taken of them again",
+        "把概率设为 0 之后又做了一次 softmax",
+    ),
+    "sampler.fix_softmax_after": (
+        "mask the logits with -inf before the softmax, or divide the masked probabilities by their sum",
+        "在 softmax 之前用 -inf 遮住 logits，或用剩余概率之和去除",
+    ),
+    "sampler.how_twice": ("the softmax is taken twice", "做了两次 softmax"),
+    "sampler.fix_twice": (
+        "take one softmax: give probabilities to multinomial, or logits to Categorical(logits=...)",
+        "只做一次 softmax：把概率交给 multinomial，或把 logits 交给 Categorical(logits=...)",
+    ),
+    "sampler.how_mask_sorted": (
+        "what is dropped is told by the place in the sorted order, not by the token",
+        "被丢弃的是排序后的位置，而不是词元",
+    ),
+    "sampler.fix_mask_sorted": (
+        "scatter the mask back to the tokens with the indices of the sort",
+        "用排序得到的下标把掩码 scatter 回词元的位置",
+    ),
+    "sampler.how_ids_sorted": ("the ranks in the sorted order are given as ids", "把排序后的名次当作 id 返回"),
+    "sampler.fix_ids_sorted": (
+        "look the drawn rank up in the indices of the sort: indices.gather(-1, drawn)",
+        "在排序的下标中查出抽到的名次：indices.gather(-1, drawn)",
+    ),
+    "sampler.how_no_effect": ("the setting changes nothing", "该设置不起作用"),
+    "sampler.fix_no_effect": (
+        "apply it to the logits, before the softmax; a factor on probabilities is lost when they are normalised",
+        "在 softmax 之前作用于 logits；乘在概率上的因子会在归一化时消失",
+    ),
+    "sampler.how_multiplied": ("the logits are multiplied by the temperature", "logits 被乘以温度"),
+    "sampler.fix_multiplied": ("divide the logits by the temperature", "用 logits 除以温度"),
+    "sampler.how_too_few": (
+        "the set does not reach p: the token that crosses it is dropped",
+        "集合未达到 p：跨过 p 的词元被丢弃",
+    ),
+    "sampler.fix_too_few": (
+        "drop a token only if the better ones alone reach p: (cumsum - probs) >= p",
+        "仅当更好的词元已达到 p 时才丢弃：(cumsum - probs) >= p",
+    ),
+    "sampler.how_too_many": ("the set is not the smallest that reaches p", "集合不是达到 p 的最小集合"),
+    "sampler.fix_too_many": (
+        "keep a token only while the better ones have less than p: (cumsum - probs) < p",
+        "仅当更好的词元之和小于 p 时保留：(cumsum - probs) < p",
+    ),
+    "sampler.how_absolute": ("probabilities are compared with min_p itself", "概率直接与 min_p 比较"),
+    "sampler.fix_absolute": ("compare with min_p times the largest probability", "与 min_p 乘最大概率比较"),
+    "sampler.not_plain": ("it cannot be asked: {reason}", "无法询问：{reason}"),
+    "sampler.greedy": ("it always takes the best token", "它总是取最好的词元"),
+    "sampler.outside": (
+        "{asked}: {number} tokens can be drawn ({seen}), those outside with {share} together",
+        "{asked}：可抽到 {number} 个词元（{seen}），集合之外的合计 {share}",
+    ),
+    "sampler.emptied": (
+        "top_p=0.2, below the best token's own {best}: nothing is left ({seen})",
+        "top_p=0.2，低于最好词元自身的 {best}：什么都没有剩下（{seen}）",
+    ),
+    "sampler.fix_empty": (
+        "always keep the best token: drop only where (cumsum - probs) >= p",
+        "始终保留最好的词元：仅在 (cumsum - probs) >= p 处丢弃",
+    ),
+    "sampler.never_empty": (
+        "top_p=0.2, below the best token's own chance: {seen}",
+        "top_p=0.2，低于最好词元自身的概率：{seen}",
+    ),
+    "sampler.refused": ("temperature=0 is refused in words: {reason}", "temperature=0 被明确拒绝：{reason}"),
+    "sampler.argmax": ("temperature=0 gives the best token: {seen}", "temperature=0 给出最好的词元：{seen}"),
+    "sampler.zero_untouched": (
+        "temperature=0 leaves the logits as they are: whoever draws must take the best himself",
+        "temperature=0 不改变 logits：抽样者须自行取最好的词元",
+    ),
+    "sampler.not_argmax": (
+        "temperature=0: {wanted} was expected, and {seen} found",
+        "temperature=0：应为 {wanted}，实际为 {seen}",
+    ),
+    "sampler.fix_zero_temperature": (
+        "at temperature 0 return the argmax (one-hot), or refuse it with a ValueError",
+        "温度为 0 时返回 argmax（one-hot），或抛出 ValueError 拒绝",
+    ),
+    "sampler.whole": ("asked for nothing, all {vocab} tokens can be drawn", "不作要求时，{vocab} 个词元都可抽到"),
+    "sampler.hidden": (
+        "asked for nothing, {seen} of {vocab} tokens can be drawn: {where}",
+        "不作要求时，{vocab} 个词元中只能抽到 {seen} 个：{where}",
+    ),
+    "sampler.in_signature": ("the default {said} cuts the rest off", "默认值 {said} 截掉了其余"),
+    "sampler.in_body": ("a constant in the body cuts the rest off", "函数体中的常数截掉了其余"),
+    "sampler.fix_hidden": (
+        "let the default be None (or 0, or 1.0), and cut off only what is asked for",
+        "默认值改为 None（或 0、1.0），只在被要求时截断",
+    ),
+    "sampler.its_purpose": ("fewer tokens are what {feature} is for", "减少词元正是 {feature} 的用途"),
+    "sampler.no_history": ("what has been generated could not be given to it", "无法把已生成的内容交给它"),
+    "sampler.gained": (
+        "penalty {penalty}: a token with logit {logit} that has occurred goes from {before} to {after} beside those that have not: it gains",
+        "惩罚 {penalty}：已出现、logit 为 {logit} 的词元相对未出现者从 {before} 变为 {after}：反而升高",
+    ),
+    "sampler.fix_sign": (
+        "divide positive logits by the penalty and multiply negative ones: where(z > 0, z / r, z * r)",
+        "正 logit 除以惩罚，负 logit 乘以惩罚：where(z > 0, z / r, z * r)",
+    ),
+    "sampler.no_penalty": ("the penalty changes nothing that could be seen", "看不出惩罚的任何作用"),
+    "sampler.lowered": (
+        "penalty {penalty}: tokens that have occurred lose, {before} -> {after}",
+        "惩罚 {penalty}：已出现的词元降低，{before} -> {after}",
+    ),
+    "sampler.one_row": ("it takes one row at a time", "它一次只接受一行"),
+    "sampler.mixed": (
+        "{asked}: row {row} gives {alone} alone and {together} in a batch of {rows}",
+        "{asked}：第 {row} 行单独为 {alone}，在 {rows} 行的批次中为 {together}",
+    ),
+    "sampler.fix_mixed": (
+        "take each maximum, threshold, sum and softmax over the last axis, with keepdim",
+        "最大值、阈值、求和与 softmax 都沿最后一轴并保留维度（keepdim）",
+    ),
+    "sampler.apart": ("{asked}: each of {rows} rows is what it is alone", "{asked}：{rows} 行中每一行都与单独时相同"),
+    "sampler.kept": ("one row gives shape {shape}", "一行给出形状 {shape}"),
+    "sampler.squeezed": (
+        "one row gives shape {shape}, two rows give {two}: {wanted} was expected",
+        "一行给出形状 {shape}，两行给出 {two}：应为 {wanted}",
+    ),
+    "sampler.fix_squeezed": ("squeeze(-1), not squeeze()", "用 squeeze(-1)，不要用 squeeze()"),
 }
