@@ -105,7 +105,7 @@ def _tried(case: SequenceCase, use: MaskUse, said: bool | None) -> MaskUse | Non
             run(case, module, x, marks, use=replace(use, keeps=keeps)) for keeps in (True, False) for marks in (keep,)
         ]
         plain = [run(case, module, x, torch.ones_like(keep), use=replace(use, keeps=keeps)) for keeps in (True, False)]
-        if any(out.shape != (rows, length, case.width) for out in (*outs, *plain)):
+        if any(out.dim() != 3 or out.shape[:2] != (rows, length) for out in (*outs, *plain)):
             return None
         if any(bool(out.isnan().all()) for out in (outs[0], plain[0])) and use.values == "added":
             return None
@@ -126,7 +126,7 @@ def _vanishes(case: SequenceCase, use: MaskUse, x: Tensor, keep: Tensor) -> bool
 
     def influence(position: int) -> float:
         out = run(case, module, changed(case, x, position), keep, use=use)
-        return float(moved(base, out)[:, position + 1 :].max()) / size_of(base)
+        return float(moved(base, out)[:, max(position, HIDDEN) + 1 :].max()) / size_of(base)
 
     above = seen_above(case)
     if not bool(base[:, HIDDEN + 1 :].isfinite().all()):

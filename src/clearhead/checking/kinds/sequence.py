@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import torch
@@ -15,7 +17,7 @@ from clearhead.checking.kinds import claimed
 from clearhead.checking.kinds.calling import Style, output_of, styles
 from clearhead.checking.kinds.kind import NoInterfaceError
 from clearhead.checking.kinds.masks_found import MaskUse
-from clearhead.checking.kinds.masks_tried import masks_of
+from clearhead.checking.kinds.masks_tried import SHAPES, VALUES, masks_of
 from clearhead.checking.kinds.sequence_case import SequenceCase, required, run, run_all, stream_of
 from clearhead.checking.settings import Settings
 from clearhead.checking.strangers import Attempt
@@ -41,12 +43,14 @@ def open_sequence(target: Target, settings: Settings, *, ids: bool = False) -> S
     opened = _called(target, settings, ids)
     limited = _limited(replace(opened, remembers=_remembers(opened)), settings)
     masks = masks_of(limited, settings) if settings.call is None else ()
-    return replace(
-        limited,
-        takes_mask=masks[0] if masks else None,
-        masks=masks,
-        causal=claimed.causal(target, settings),
-        window=claimed.window(target, settings),
+    return _running(
+        replace(
+            limited,
+            takes_mask=masks[0] if masks else None,
+            masks=masks,
+            causal=claimed.causal(target, settings),
+            window=claimed.window(target, settings),
+        )
     )
 
 
@@ -63,14 +67,24 @@ def _called(target: Target, settings: Settings, ids: bool) -> SequenceCase:
         for width in _widths(target, settings):
             angles = size(target, settings, "head_width") or (width // heads if heads else width)
             for style in styles(target, angles, batch_first, bool(settings.causal)):
-                for length in _lengths(target, settings):
+                for length, masks in product(_lengths(target, settings), _needed(target, style)):
                     built = _case(target, settings, style, width, vocab=vocab if ids else None, dtype=dtype)
-                    found = replace(built, heads=heads, kv_heads=kv_heads, fixed=None if length == LENGTH else length)
+                    fixed = None if length == LENGTH else length
+                    found = replace(built, heads=heads, kv_heads=kv_heads, fixed=fixed, masks=masks)
                     reason, more = _tries(found, length)
                     if not reason:
                         return replace(found, returns_weights=more)
                     tried.append(f"{tuple(style.roles)} D={width} T={length} {dtype}: {reason}")
     raise NoInterfaceError(list(dict.fromkeys(tried))[:6])
+
+
+def _needed(target: Target, style: Style) -> Iterator[tuple[MaskUse, ...]]:
+    """Nothing for masks that have no default; then each form of them, for code that cannot do without."""
+    yield ()
+    names = [name for name in style.names("mask") if name in required(target)]
+    if names:
+        for shape, values in product(SHAPES, VALUES):
+            yield tuple(MaskUse(name, shape, values, True) for name in names)
 
 
 def _of_torch(target: Target) -> bool | None:
@@ -90,18 +104,9 @@ def _case(
             return (torch.randint(0, vocab, (rows, length), generator=drawn),)
         return (torch.randn(rows, length, width, generator=drawn, dtype=torch.float64).to(kind),)
 
-    def runs(module: Any, given: Inputs) -> Tensor:
-        kind = (
-            next((p.dtype for p in module.parameters() if p.is_floating_point()), dtype)
-            if isinstance(module, nn.Module)
-            else dtype
-        )
-        plain = replace(found, case=replace(found.case, dtype=kind))
-        return stream_of(plain, run_all(plain, module, given[0]), given[0])
-
-    case = Case(target, inputs, runs, dtype)
+    case = Case(target, inputs, lambda module, given: module(*given), dtype)
     memory = style.takes_memory
-    found = SequenceCase(
+    return SequenceCase(
         case,
         style,
         width,
@@ -113,7 +118,22 @@ def _case(
         vocab=vocab or 61,
         call=settings.call,
     )
-    return found
+
+
+def _running(case: SequenceCase) -> SequenceCase:
+    """The case whose way to run it knows all that was found."""
+    dtype = case.case.dtype
+
+    def runs(module: Any, given: Inputs) -> Tensor:
+        kind = (
+            next((p.dtype for p in module.parameters() if p.is_floating_point()), dtype)
+            if isinstance(module, nn.Module)
+            else dtype
+        )
+        plain = replace(case, case=replace(case.case, dtype=kind))
+        return stream_of(plain, run_all(plain, module, given[0]), given[0])
+
+    return replace(case, case=replace(case.case, run=runs))
 
 
 def _tries(case: SequenceCase, length: int) -> tuple[str, bool]:
