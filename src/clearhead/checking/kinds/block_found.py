@@ -134,8 +134,7 @@ def _whole(seen: Watched) -> Chain | None:
     nodes, everything = seen.graph.nodes, _all(seen)
     starts: list[list[Node]] = [[n for n in nodes if n.name == "input" and n.origins & seen.stream]]
     if seen.embeds:
-        reads = [n for n in nodes if n.name in ("embedding", "__getitem__", "index_select", "matmul", "linear")]
-        starts = [[n for n in reads if n.origins & seen.stream and n.value.dim() == 3 and not _came(n, reads)]]
+        starts = [[n for n in nodes if n.origins & seen.stream and _first(n)]]
     reader = Reader(starts[0], everything, seen.length)
     first = next((n for n in nodes if scoring(n, reader, seen.keys)), None)
     if first is not None and not seen.embeds:
@@ -149,9 +148,12 @@ def _whole(seen: Watched) -> Chain | None:
     return chains[0] if chains else None
 
 
-def _came(node: Node, reads: list[Node]) -> bool:
-    """Whether one of the others is where a node came from."""
-    return any(parent in reads and parent.origins for parent in node.parents)
+def _first(node: Node) -> bool:
+    """Whether a node turns ids into vectors: it is the first of real numbers."""
+    fed = [p for p in node.parents if p.origins]
+    return (
+        node.value.dim() == 3 and node.value.is_floating_point() and not any(p.value.is_floating_point() for p in fed)
+    )
 
 
 def _ended(seen: Watched, reader: Reader) -> Chain:
