@@ -33,7 +33,7 @@ def rows(case: Case) -> Found:
         reason = say("common.no_rows", shape=tuple(full.shape), rows=size.rows)
         return Found((Check(MIXED, "skipped", reason), Check(SQUEEZED, "skipped", reason)))
     mixed = _mixing(case, size, full)
-    return mixed + _squeezing(case, size, full, alone_tells=not mixed.faults)
+    return mixed + _squeezing(case, size, full, alone_tells=mixed.checks[0].verdict == "pass")
 
 
 def _mixing(case: Case, size: Trial, full: Tensor) -> Found:

@@ -1,0 +1,43 @@
+"""The fixture, as the tests of another project use it."""
+
+import subprocess
+import sys
+
+import pytest
+
+from bench.checking.first.weights import Heads, RowsMixed
+from clearhead.checking.pytest_plugin import clearhead_check
+
+check_of = (
+    clearhead_check.__wrapped__ if hasattr(clearhead_check, "__wrapped__") else clearhead_check._get_wrapped_function()
+)
+
+
+def test_a_right_module_gives_its_report():
+    assert check_of()(Heads(), kind="attention", only=("batch.mixing",)).ok
+
+
+def test_a_wrong_one_fails_with_the_name_and_the_remedy():
+    with pytest.raises(pytest.fail.Exception, match=r"(?s)batch\.mixing.*fix:"):
+        check_of()(RowsMixed(), kind="attention")
+
+
+@pytest.mark.slow
+def test_the_fixture_is_found_by_another_project(tmp_path):
+    text = (
+        "from torch import nn\n\n\ndef test_it(clearhead_check):\n    clearhead_check(nn.LayerNorm(16), kind='norm')\n"
+    )
+    (tmp_path / "test_other.py").write_text(text, encoding="utf-8")
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "clearhead.checking.pytest_plugin",
+        "-p",
+        "no:cacheprovider",
+        ".",
+    ]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
