@@ -92,8 +92,8 @@ def _of_size(case: SdpaCase, base: Variant | None, T: int, S: int) -> Found:
             row, key = _example(seen, T, S)
             text = say(
                 "sdpa.sees",
-                T=T,
-                S=S,
+                queries=T,
+                keys=S,
                 row=row,
                 first=key,
                 found=int(seen[row].sum()),
@@ -102,7 +102,13 @@ def _of_size(case: SdpaCase, base: Variant | None, T: int, S: int) -> Found:
             faults = tuple(_fault(name, text, certainty) for name in names)
             return Found(tuple(Check(each.id, "fail", text) for each in faults), faults)
         return Found(
-            (Check("causal.future-leak" if T == S else "causal.top-left", "pass", say("sdpa.sees_right", T=T, S=S)),)
+            (
+                Check(
+                    "causal.future-leak" if T == S else "causal.top-left",
+                    "pass",
+                    say("sdpa.sees_right", queries=T, keys=S),
+                ),
+            )
         )
     return Found((Check("causal.top-left", "skipped", say("formula.failed", reason=attempt.reason)),))
 

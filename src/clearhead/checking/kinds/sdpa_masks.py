@@ -176,9 +176,9 @@ def _empty(case: SdpaCase, drops: bool) -> Found:
     slopes = torch.autograd.grad(out.sum(), (q, k, v), allow_unused=True)
     rough = [g for g in slopes if g is not None and not bool(torch.isfinite(g).all())]
     if not bool(torch.isfinite(value).all()):
-        return _wrong("mask.empty-row", say("sdpa.empty", found="NaN"), "consistent")
+        return _wrong("mask.empty-row", say("sdpa.empty_nan"), "consistent")
     if rough:
-        return _wrong("mask.empty-row", say("sdpa.empty", found="a NaN gradient"), "consistent")
+        return _wrong("mask.empty-row", say("sdpa.empty_gradient"), "consistent")
     if torch.allclose(value, v.detach()[1, 0].mean(0), atol=1e-4):
-        return _wrong("mask.empty-row", say("sdpa.empty", found="the mean of v"), "consistent")
+        return _wrong("mask.empty-row", say("sdpa.empty_mean"), "consistent")
     return Found((Check("mask.empty-row", "pass", say("sdpa.empty_right")),))
