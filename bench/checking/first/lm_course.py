@@ -21,7 +21,7 @@ class Head(nn.Module):
         return torch.tril(torch.ones(size, size))
 
     def forward(self, x):
-        B, T, C = x.shape
+        T = x.shape[1]
         k, q = self.key(x), self.query(x)
         wei = q @ k.transpose(-2, -1) * k.shape[-1] ** -0.5
         wei = wei.masked_fill(self.tril[:T, :T] == 0, float("-inf"))
@@ -172,7 +172,9 @@ class Padded(Bigram):
     @torch.no_grad()
     def generate(self, ids, max_new_tokens, eos_id=None, attention_mask=None):
         lengths = torch.full((ids.shape[0],), ids.shape[1]) if attention_mask is None else attention_mask.sum(1)
-        rows = [self.solo(row[:n].tolist(), max_new_tokens, eos_id) for row, n in zip(ids, lengths.tolist(), strict=True)]
+        rows = [
+            self.solo(row[:n].tolist(), max_new_tokens, eos_id) for row, n in zip(ids, lengths.tolist(), strict=True)
+        ]
         longest = max(len(row) for row in rows)
         return torch.tensor([row + [self.pad_id] * (longest - len(row)) for row in rows])
 

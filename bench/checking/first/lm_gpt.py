@@ -188,6 +188,8 @@ open_chunks = gpt(OpenChunks)
 late_values = gpt(LateValues)
 scaled_past = gpt(Normed)
 mixing = gpt(Mixing)
+
+
 def from_zero(self, ids, seen, keep):
     return Gpt.places(self, ids, 0, keep)
 
@@ -205,7 +207,9 @@ first_past = gpt(past=lambda self, past, index: None if past is None else past[0
 no_final = gpt(final=lambda self, x: x)
 from_pad = gpt(places=lambda self, ids, seen, keep: torch.arange(seen, seen + ids.shape[1], device=ids.device))
 unshifted = gpt(loss=lambda self, logits, labels: F.cross_entropy(logits.flatten(0, 1), labels.flatten()))
-two_ahead = gpt(loss=lambda self, logits, labels: F.cross_entropy(logits[:, :-2].flatten(0, 1), labels[:, 2:].flatten()))
+two_ahead = gpt(
+    loss=lambda self, logits, labels: F.cross_entropy(logits[:, :-2].flatten(0, 1), labels[:, 2:].flatten())
+)
 probabilities = gpt(
     loss=lambda self, logits, labels: F.cross_entropy(logits.softmax(-1)[:, :-1].flatten(0, 1), labels[:, 1:].flatten())
 )

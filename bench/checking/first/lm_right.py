@@ -62,7 +62,7 @@ class Nano(nn.Module):
             nn.init.normal_(module.weight, mean=0.0, std=0.02)
 
     def forward(self, idx, targets=None):
-        b, t = idx.size()
+        t = idx.size(1)
         assert t <= self.config.block_size
         pos = torch.arange(0, t, dtype=torch.long, device=idx.device)
         x = self.transformer.drop(self.transformer.wte(idx) + self.transformer.wpe(pos))
@@ -232,7 +232,9 @@ class Doubled(nn.Module):
                 k, v = torch.cat([layer_past[i, 0], k], 2), torch.cat([layer_past[i, 1], v], 2)
             presents.append(torch.stack([k, v]))
             w = q @ k.transpose(-1, -2) / math.sqrt(k.shape[-1])
-            w = w.masked_fill(torch.ones(t, seen + t, dtype=torch.bool, device=x.device).triu(seen + 1), torch.finfo(w.dtype).min)
+            w = w.masked_fill(
+                torch.ones(t, seen + t, dtype=torch.bool, device=x.device).triu(seen + 1), torch.finfo(w.dtype).min
+            )
             if attention_mask is not None:
                 w = w + (1 - attention_mask[:, None, None, :].to(w.dtype)) * -1e9
             x = x + out((w.softmax(-1) @ v).transpose(1, 2).reshape(b, t, -1))

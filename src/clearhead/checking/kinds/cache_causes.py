@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -12,7 +13,6 @@ from clearhead.checking.kinds.kind import Found
 from clearhead.checking.kinds.lm_case import LmCase, Session, logits_of
 from clearhead.checking.kinds.lm_finding import failed
 from clearhead.checking.kinds.lm_positions import NoPlaces, without_places
-from clearhead.checking.settings import Settings
 from clearhead.checking.strangers import Attempt
 from clearhead.checking.watch import watched
 from clearhead.messages import say
@@ -23,14 +23,13 @@ if TYPE_CHECKING:
 Wrong = Mapping[tuple[int, ...], float]
 
 
-def cause(case: LmCase, text: Reading, wrong: Wrong, settings: Settings) -> Found:
+def cause(case: LmCase, text: Reading, wrong: Wrong) -> Found:
     """The fault that the wrong pieces come from.
 
     Args:
         case: how the model is called.
         text: what was read.
         wrong: pieces -> how far the logits are off.
-        settings: what the user said.
     """
     pieces, by = min(wrong.items(), key=lambda item: (len(item[0]), item[0]))
     facts = {"pieces": "+".join(map(str, pieces)), "by": f"{by:.1e}", "size": f"{text.size:.1e}"}
@@ -45,10 +44,13 @@ def cause(case: LmCase, text: Reading, wrong: Wrong, settings: Settings) -> Foun
         return named("cache.shared-between-blocks", say("lm.shared_object", **facts))
     if _placed(case, text, wrong):
         return named("position.offset", say("lm.offset", **facts))
-    if _unmasked(case, text, wrong):
-        return named("cache.prefill-unmasked", say("lm.unmasked", **facts))
-    if _one_layer_agrees(case, text, wrong):
+    length = text.ids.shape[1]
+    # The last output alone may be all that is given: then a piece that is wrong where single tokens are right tells.
+    whole = (length,) in wrong and (1,) * length not in wrong
+    if not whole and _one_layer_agrees(case, text, wrong):
         return named("cache.shared-between-blocks", say("lm.one_layer", **facts))
+    if whole or _unmasked(case, text):
+        return named("cache.prefill-unmasked", say("lm.unmasked", **facts))
     lost = _lost(case, text)
     if lost is not None:
         return named("causal.top-left", say("lm.top_left", query=lost[0], lost=lost[1], **facts))
@@ -113,9 +115,8 @@ def _placed(case: LmCase, text: Reading, wrong: Wrong) -> bool:
         return agrees(case, text, wrong, lambda: without_places(case.case.ready()))
 
 
-def _unmasked(case: LmCase, text: Reading, wrong: Wrong) -> bool:
+def _unmasked(case: LmCase, text: Reading) -> bool:
     """Whether, within one piece, an earlier output moves when the last id of the piece changes."""
-    length = text.ids.shape[1]
     other = text.ids.clone()
     other[:, -1] = (other[:, -1] + 1) % case.vocab
     for begin in (0, 3):
@@ -128,24 +129,27 @@ def _unmasked(case: LmCase, text: Reading, wrong: Wrong) -> bool:
                 outs.append(session.feed(ids[:, begin:]))
             if outs[0].shape[1] > 1 and (outs[0] - outs[1])[:, :-1].abs().max() > 1e-9 * text.size:
                 return True
-    singles = (1,) * length
-    return (length,) in wrong and singles not in wrong
+    return False
 
 
 def _one_layer_agrees(case: LmCase, text: Reading, wrong: Wrong) -> bool:
     """Whether the first block alone reads with its cache as without."""
+    whole = case.case.ready()
+    lists = (
+        [m for m in whole.modules() if isinstance(m, nn.ModuleList | nn.Sequential)]
+        if isinstance(whole, nn.Module)
+        else []
+    )
 
-    def made() -> Any:
+    def cut(size: int) -> Any:
         module = case.case.ready()
-        lists = [m for m in module.modules() if isinstance(m, nn.ModuleList) and len(m) >= 2]
-        stack = max(lists, key=len)
-        del stack[1:]
+        for inner in module.modules():
+            if isinstance(inner, nn.ModuleList | nn.Sequential) and len(inner) == size:
+                del inner[1:]
         return module
 
-    with Attempt():
-        made()
-        return agrees(case, text, wrong, made)
-    return False
+    # Blocks may be kept in several lists of one length: attentions, feed-forwards.
+    return any(agrees(case, text, wrong, partial(cut, size)) for size in sorted({len(m) for m in lists if len(m) >= 2}))
 
 
 def _lost(case: LmCase, text: Reading) -> tuple[int, int] | None:

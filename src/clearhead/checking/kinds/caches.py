@@ -16,7 +16,7 @@ from clearhead.checking.kinds.lm_finding import failed, passed, skipped
 from clearhead.checking.kinds.lm_watch import cores
 from clearhead.checking.settings import Settings
 from clearhead.checking.strangers import Attempt
-from clearhead.checking.watch import watched
+from clearhead.checking.watch import Record, watched
 from clearhead.messages import say
 
 LENGTH = 10
@@ -48,7 +48,7 @@ def caching(case: LmCase, settings: Settings) -> Found:
             skipped("cache.mismatch", say("lm.cache_unused", tried=case.cache_tried)) if case.cache_tried else Found()
         )
     text = reading(case)
-    out = _equal(case, text, settings)
+    out = _equal(case, text)
     clean = not out.faults
     out += _stale(case, text, clean)
     if clean:
@@ -82,7 +82,7 @@ def off_by(pair: tuple[Tensor, Tensor]) -> float:
     return (pair[0] - pair[1]).abs().nan_to_num(nan=float("inf")).max().item()
 
 
-def _equal(case: LmCase, text: Reading, settings: Settings) -> Found:
+def _equal(case: LmCase, text: Reading) -> Found:
     length = text.ids.shape[1]
     worst, raised = 0.0, []
     wrong: dict[tuple[int, ...], float] = {}
@@ -107,7 +107,7 @@ def _equal(case: LmCase, text: Reading, settings: Settings) -> Found:
         return passed("cache.mismatch", say("lm.cache_equal", ways=told, by=f"{worst:.1e}"), worst)
     if case.style.name("places") and all(off_by(read_in(case, text, p, explicit=True)) <= text.allowed for p in wrong):
         return passed("cache.mismatch", say("lm.cache_explicit", name=str(case.style.name("places"))))
-    return cause(case, text, wrong, settings)
+    return cause(case, text, wrong)
 
 
 def _shown(pieces: tuple[int, ...]) -> str:
@@ -162,17 +162,19 @@ def _aliased(case: LmCase, text: Reading) -> Found:
     if not _returned(case, text):
         return skipped("cache.aliased", say("lm.callers_own"))
     begin = text.ids.shape[1] - 3
-    other = (text.ids + 1) % case.vocab
+    other = text.ids.clone()
+    other[:, begin:] = (other[:, begin:] + 1) % case.vocab
     with Attempt() as attempt, torch.no_grad():
         module = case.case.ready()
         one = Session(case, module, 2)
         one.feed(text.ids[:, :begin])
         two = one.fork()
-        found = []
+        found, second = [], []
         for place in range(begin, text.ids.shape[1]):
-            two.feed(other[:, place : place + 1])
+            second.append(two.feed(other[:, place : place + 1]))
             found.append(one.feed(text.ids[:, place : place + 1]))
-        by = off_by((torch.cat(found, 1), text.full[:, begin:]))
+        wanted = logits_of(case, case.case.ready(), other)[:, begin:]
+        by = max(off_by((torch.cat(found, 1), text.full[:, begin:])), off_by((torch.cat(second, 1), wanted)))
         if by > text.allowed:
             return failed(
                 "cache.aliased",
@@ -200,28 +202,40 @@ def _overflow(case: LmCase, settings: Settings) -> Found:
     if context is None or context > 128 or context < 4:
         return Found()
     ids = case.ids(1, context + 3, 3)
-    seen: list[str] = []
     with torch.no_grad():
         session = Session(case, case.case.ready(), 1)
-        module = case.case.ready()
+        within = _within(case, session, ids, context)
+        return within if within.faults else _past(case, session, ids, context)
+
+
+def _within(case: LmCase, session: Session, ids: Tensor, context: int) -> Found:
+    """The last tokens for which there is room."""
+    module = case.case.ready()
+    with Attempt() as attempt:
+        session.feed(ids[:, : context - 2])
+        for end in (context - 1, context):
+            found = session.feed(ids[:, end - 1 : end])[:, -1]
+            if _apart(found, [last_of(case, module, ids[:, :end])], case):
+                return failed("cache.overflow", say("lm.overflow_at", context=context, end=end))
+        return Found()
+    return failed("cache.overflow", say("lm.overflow_early", context=context, reason=attempt.reason))
+
+
+def _past(case: LmCase, session: Session, ids: Tensor, context: int) -> Found:
+    """The first tokens for which there is none."""
+    module = case.case.ready()
+    for end in range(context + 1, context + 4):
         with Attempt() as attempt:
-            session.feed(ids[:, : context - 2])
-            for end in (context - 1, context):
-                found = session.feed(ids[:, end - 1 : end])[:, -1]
-                if _apart(found, [last_of(case, module, ids[:, :end])], case):
-                    return failed("cache.overflow", say("lm.overflow_at", context=context, end=end))
+            found = session.feed(ids[:, end - 1 : end])[:, -1]
         if attempt.error is not None:
-            return failed("cache.overflow", say("lm.overflow_early", context=context, reason=attempt.reason))
-        for end in range(context + 1, context + 4):
-            with Attempt() as attempt:
-                found = session.feed(ids[:, end - 1 : end])[:, -1]
-            if attempt.error is not None:
-                return passed("cache.overflow", say("lm.overflow_refused", context=context, reason=attempt.reason))
-            legal = _beyond(case, module, ids, end, context)
-            if _apart(found, legal, case) and not _rolls(case, ids, end, context):
-                return failed("cache.overflow", say("lm.overflow", context=context, end=end))
-            seen.append(str(end))
-    return passed("cache.overflow", say("lm.overflow_right", context=context, ends=", ".join(seen)))
+            return passed("cache.overflow", say("lm.overflow_refused", context=context, reason=attempt.reason))
+        if not _apart(found, _beyond(case, module, ids, end, context), case):
+            continue
+        if _writes_nowhere(case, ids, end, context):
+            return Found(notes=(say("lm.overflow_nowhere", context=context),))
+        if not _rolls(case, ids, end, context):
+            return failed("cache.overflow", say("lm.overflow", context=context, end=end))
+    return passed("cache.overflow", say("lm.overflow_right", context=context, ends=f"{context + 1}..{context + 3}"))
 
 
 def _beyond(case: LmCase, module: object, ids: Tensor, end: int, context: int) -> list[Tensor]:
@@ -233,6 +247,29 @@ def _beyond(case: LmCase, module: object, ids: Tensor, end: int, context: int) -
     return legal
 
 
+def _stepped(case: LmCase, ids: Tensor, end: int, context: int) -> Record:
+    """A step past the context, watched."""
+    module = case.case.ready()
+    session = Session(case, module, 1)
+    session.feed(ids[:, :context])
+    for place in range(context, end - 1):
+        session.feed(ids[:, place : place + 1])
+    return watched(module, partial(session.feed, ids[:, end - 1 : end]))
+
+
+def _writes_nowhere(case: LmCase, ids: Tensor, end: int, context: int) -> bool:
+    """Whether a buffer is written past its end, where Python writes nothing and raises nothing."""
+    with Attempt():
+        for op in _stepped(case, ids, end, context).named("__setitem__"):
+            if (
+                isinstance(op.arguments[0], Tensor)
+                and op.arguments[0].numel()
+                and op.arguments[0][op.arguments[1]].numel() == 0
+            ):
+                return True
+    return False
+
+
 def _rolls(case: LmCase, ids: Tensor, end: int, context: int) -> bool:
     """Whether the cache is a window of the last `context` tokens: that many keys are seen, the newest among them."""
     with Attempt():
@@ -240,12 +277,7 @@ def _rolls(case: LmCase, ids: Tensor, end: int, context: int) -> bool:
         for step in (0, 1):
             other = ids.clone()
             other[:, end - 2] = (other[:, end - 2] + step) % case.vocab
-            module = case.case.ready()
-            session = Session(case, module, 1)
-            session.feed(other[:, :context])
-            for place in range(context, end - 1):
-                session.feed(other[:, place : place + 1])
-            record = watched(module, partial(session.feed, other[:, end - 1 : end]))
+            record = _stepped(case, other, end, context)
             outs.append(record.result)
             held = [core.weights.shape[-1] for core in cores(record, 1, None, any_keys=True)]
             if not held or max(held) > context:

@@ -43,7 +43,8 @@ ROWS_NAMES = (
 def with_cache(case: LmCase, settings: Settings) -> LmCase:
     """The case with its cache, if it has one that can be used."""
     roles = dict(case.style.roles).values()
-    if case.call is not None or not {"cache", "use", "start"} & set(roles):
+    taken = {"cache", "use", "start"} | ({"places"} if _methods(case.case.target.make()) else set())
+    if case.call is not None or not taken & set(roles):
         return case
     tried = []
     for use in _uses(case, settings):
@@ -86,11 +87,9 @@ def _uses(case: LmCase, settings: Settings) -> Iterator[CacheUse]:
     """Ways in which a cache may begin, the likeliest first."""
     name = case.style.name("cache")
     made = case.case.target.make()
-    methods = [
-        each for each in dir(type(made)) if re.fullmatch(MAKER, each.lower()) and callable(getattr(made, each, None))
-    ]
+    methods = _methods(made)
     if name is None:
-        yield CacheUse(_resetting(made), "kept inside", internal=True)
+        yield CacheUse(_resetting(made, case, settings), "kept inside", internal=True)
         return
     for method in methods:
         yield CacheUse(partial(_filled_by_name, method, case, settings), f"{method}()")
@@ -120,14 +119,21 @@ def _each(one: Callable[[Any, int], Any], layers: int, module: Any, rows: int) -
     return [one(module, rows) for _ in range(layers)]
 
 
-def _resetting(made: Any) -> Callable[[Any, int], Any]:
+def _methods(made: Any) -> list[str]:
+    """The methods whose names say that they make a cache."""
+    return [
+        name for name in dir(type(made)) if re.fullmatch(MAKER, name.lower()) and callable(getattr(made, name, None))
+    ]
+
+
+def _resetting(made: Any, case: LmCase, settings: Settings) -> Callable[[Any, int], Any]:
     """What begins a text where the module keeps its own cache: its method for that, if it has one."""
     method = next((each for each in dir(type(made)) if re.fullmatch(RESET, each.lower())), None)
 
     def begin(module: Any, rows: int) -> None:
         if method is not None:
             with Attempt():
-                getattr(module, method)()
+                _filled_by_name(method, case, settings, module, rows)
 
     return begin
 

@@ -108,7 +108,9 @@ def _value(style: Style, role: str, ids: Tensor, given: Given) -> tuple[Any, boo
     if role == "places":
         places = torch.arange(ids.shape[1]) + given.seen
         shaped = places.expand(ids.shape) if style.places_rows else places
-        return (shaped, False) if given.places is None else (given.places, True)
+        # Where the model keeps its own cache, the places alone say how much came before.
+        alone = given.cached and style.name("cache", "start") is None
+        return (shaped, alone) if given.places is None else (given.places, True)
     table: dict[str, tuple[Any, bool]] = {
         "targets": (given.targets, given.targets is not None),
         "labels": (given.targets, given.targets is not None),

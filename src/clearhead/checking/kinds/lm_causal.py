@@ -53,12 +53,10 @@ def influence(case: LmCase) -> Influence:
 def causality(case: LmCase, seen: Influence) -> Found:
     """No output depends on later ids, each on its own, and all but the first on some that came before."""
     length = seen.strength.shape[0]
-    if case.last_only:
-        return skipped("causal.future-leak", say("lm.last_only"))
     found = seen.strength > seen.floor
-    expected = torch.ones_like(found).tril() if case.causal else torch.ones_like(found)
-    sight = Sight(expected.tolist(), found.tolist(), (seen.strength / seen.strength.max().clamp(min=1e-30)).tolist())
-    out = _future(case, seen, found)._replace(sight=sight) if case.causal else Found(sight=sight)
+    out = _future(case, seen, found)
+    if case.window == 1:
+        return out + skipped("causal.past-lost", say("lm.window_one"))
     blind = [t for t in range(1, length) if not found[t, :t].any()]
     if case.window == 1:
         return out + skipped("causal.past-lost", say("lm.window_one"))
@@ -70,6 +68,16 @@ def causality(case: LmCase, seen: Influence) -> Found:
 
 
 def _future(case: LmCase, seen: Influence, found: Tensor) -> Found:
+    """Who sees what comes later, and who sees whom."""
+    if case.last_only:
+        return skipped("causal.future-leak", say("lm.last_only"))
+    expected = torch.ones_like(found).tril() if case.causal else torch.ones_like(found)
+    strength = (seen.strength / seen.strength.max().clamp(min=1e-30)).tolist()
+    out = Found(sight=Sight(expected.tolist(), found.tolist(), strength))
+    return out + _leaks(seen, found) if case.causal else out
+
+
+def _leaks(seen: Influence, found: Tensor) -> Found:
     leaks = found.triu(1)
     leak = seen.strength.triu(1).max().item()
     own = seen.strength.diagonal().min().item()

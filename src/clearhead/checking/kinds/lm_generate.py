@@ -215,7 +215,7 @@ def _hidden(writer: Writer) -> Found:
             return Found()
     rows = 600
     prompt = writer.case.ids(1, 3, 8)
-    given = writer(prompt.expand(rows, 3), steps=1, greedy=False)[:, 3]
+    given = writer(prompt.repeat(rows, 1), steps=1, greedy=False)[:, 3]
     seen = torch.bincount(given, minlength=writer.case.vocab)
     if int((seen > 0).sum()) < 3:
         return Found()

@@ -152,7 +152,7 @@ def order_matters(case: LmCase) -> Found:
         return Found()
     length = case.length(8)
     pair = torch.tensor([1 % case.vocab, 2 % case.vocab])
-    ids = pair.repeat(length)[:length].expand(2, length)
+    ids = pair.repeat(length)[:length].repeat(2, 1)
     record = seen_by(case, ids)
     attentions = cores(record, length)
     if not attentions:

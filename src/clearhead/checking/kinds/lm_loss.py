@@ -232,9 +232,7 @@ def _pads(case: LmCase, pair: Pair, pad: int, shift: int) -> Found:
         return Found() if loss is None else passed("loss.pads-counted", say("lm.pads_out", pad=pad))
     if _right(case, (ids, targets), loss, shift, None):
         # Only a model whose loss is told which id is the pad claims to leave it out.
-        if re.search(r"ignore_index|loss_mask|ignore", case.case.target.source) and re.search(
-            r"-100|-1\b", case.case.target.source
-        ):
+        if re.search(r"ignore_index\s*=\s*-|-100\b", case.case.target.source):
             return skipped("loss.pads-counted", say("lm.pads_callers", pad=pad))
         return failed("loss.pads-counted", say("lm.pads_in", pad=pad), certainty="reproduced")
     found = _held(case, (ids, targets), loss, shift, ignored=pad)

@@ -63,8 +63,7 @@ def _judged(case: LmCase) -> MaskUse:
     before = logits_of(case, module, other)[:, HIDDEN + 1 :]
     size = plain.std().item()
     acts = bool((without - seen).abs().max() > case.rounding * size)
-    # That everything is kept must be as if nothing had been said: otherwise what vanishes is everything else.
-    kept = bool(torch.isfinite(without).all() and (seen - plain).abs().max() <= 100 * case.rounding * size)
+    # The other meaning would hide everything else: what the token is would matter all the more.
     gone = bool((changed - without).abs().max() <= case.rounding * size)
     matters = bool((before - plain).abs().max() > 10 * case.rounding * size)
-    return replace(case.mask, acts=acts, vanishes=acts and gone and kept and matters)
+    return replace(case.mask, acts=acts, vanishes=acts and gone and matters)
