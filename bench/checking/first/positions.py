@@ -83,7 +83,7 @@ class PositionDropped(nn.Module):
         return x + pos
 
 
-class OneBased(nn.Module):
+class CountedLate(nn.Module):
     def __init__(self, d_model, max_len=64):
         super().__init__()
         self.pos_emb = nn.Embedding(max_len, d_model)
@@ -168,7 +168,7 @@ CASES = [
     Case("StatedBase", "positions", "sinusoid.frequency"),
     Case("AddedToNothing", "positions", "position.unused"),
     Case("PositionDropped", "positions", "position.unused"),
-    Case("OneBased", "positions", "position.offset"),
+    Case("CountedLate", "positions", "position.offset"),
     Case("SinusoidFromOne", "positions", "position.offset"),
     Case("StartForgotten", "positions", "position.offset"),
     Case("ByRow", "positions", "batch.mixing"),

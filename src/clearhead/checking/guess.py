@@ -16,7 +16,7 @@ SOURCES, TARGETS = (
 )
 NORMALISING = r"norm"
 TURNING = r"rot(ary|ate)|rope"
-PLACING = r"pos(ition|_?enc|_?emb)|sinusoid|\bpe\b"
+PLACING = r"pos(ition|_?enc|_?emb)|sinusoid|\bpe\b|encoding|^wpe"
 SCORING = r"loss|cross_entropy|\bnll"
 CHOOSING = r"sampl|top_?[kp]|nucleus|penalty|temperature|next_token|logits_proc|filter|warp|min_p"
 
@@ -50,6 +50,8 @@ def _of_module(target: Target) -> list[str]:
     name, first, made = _words(target), _parameters(target), target.make()
     if _takes_two(first):
         return ["seq2seq", "block", "encoder", "attention"]
+    if _places(name, first, made):
+        return ["positions", "rotary"]
     if (first[:1] and first[0] in IDS) or _embeds(made):
         return ["lm", "encoder"] if not re.search(r"encoder|bert", name) else ["encoder", "lm"]
     matrices = [
@@ -62,6 +64,14 @@ def _of_module(target: Target) -> list[str]:
     if attentions > 1:
         return ["encoder", "block", "attention"]
     return ["block", "encoder", "attention"] if _feeds_forward(made) else ["attention", "block", "encoder"]
+
+
+def _places(name: str, first: list[str], made: nn.Module) -> bool:
+    """Whether its name speaks of positions, and it neither takes ids nor projects."""
+    if not re.search(PLACING, name) or re.search(f"{TURNING}|{NORMALISING}|att|block|layer|coder|model", name):
+        return False
+    projects = any(isinstance(module, nn.Linear | nn.Conv1d) for module in made.modules())
+    return not projects and (not first or first[0] not in IDS)
 
 
 def _small(name: str, first: list[str], matrices: list[nn.Parameter]) -> list[str]:
@@ -87,7 +97,7 @@ def _takes_two(first: list[str]) -> bool:
 def _embeds(made: nn.Module) -> bool:
     """Whether the module turns ids into vectors: an embedding that is not one of positions or segments alone."""
     names = [name for name, module in made.named_modules() if isinstance(module, nn.Embedding)]
-    return any(not re.search(r"pos|seg|type|rel|bias|bucket", name) for name in names)
+    return any(not re.search(r"pos|seg|type|rel|bias|bucket|wpe|\bpe\b", name) for name in names)
 
 
 def _attentions(made: nn.Module) -> int:

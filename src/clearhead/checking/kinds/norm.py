@@ -7,12 +7,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from clearhead.checking.common.modes import modes
-from clearhead.checking.common.rows import rows
-from clearhead.checking.common.weights import unused, weights
+from clearhead.checking.common.everything import everything
 from clearhead.checking.kinds.kind import Found, Kind
 from clearhead.checking.kinds.norm_case import NormCase, open_norm
-from clearhead.checking.kinds.norm_claims import Seen, claimed_formula, failed, offset, passed, skipped, stated_epsilon
+from clearhead.checking.kinds.norm_claims import (
+    Seen,
+    claimed_formula,
+    failed,
+    offset,
+    passed,
+    skipped,
+    stated_epsilon,
+    with_common,
+)
 from clearhead.checking.kinds.norm_formulas import (
     LAYER,
     RMS,
@@ -48,17 +55,16 @@ NARROW = 3e-5
 
 def check_norm(case: NormCase, settings: Settings) -> Found:
     """Statistics over the features alone, a legal formula, its constants as stated."""
+    return with_common(_own(case), everything(case.case, settings))
+
+
+def _own(case: NormCase) -> Found:
     target = case.case.target
-    common = modes(case.case) + weights(target)
-    if target.is_module:
-        common += unused(case.case)
     if claims_other_axis(target):
         noted = Found(notes=(say("small.norm_other", name=class_name(target)),))
-        return noted + skipped(IDS, say("small.norm_other_skip")) + common
+        return noted + skipped(IDS, say("small.norm_other_skip"))
     axis = _axis(case)
-    if axis.faults:
-        return axis + skipped(IDS[1:], say("small.norm_after_axis")) + rows(case.case) + common
-    return axis + _formula(case) + rows(case.case) + common
+    return axis + (skipped(IDS[1:], say("small.norm_after_axis")) if axis.faults else _formula(case))
 
 
 @torch.no_grad()

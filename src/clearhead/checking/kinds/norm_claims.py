@@ -31,6 +31,12 @@ EPS_NAMES = (
 )
 
 
+def with_common(own: Found, common: Found) -> Found:
+    """Both; a question that the kind has asked itself is not asked again."""
+    asked = {check.id for check in own.checks}
+    return own + common._replace(checks=tuple(check for check in common.checks if check.id not in asked))
+
+
 class Seen(NamedTuple):
     """The norm as it was identified."""
 

@@ -10,12 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from clearhead.checking.claims import stated
-from clearhead.checking.common.devices import devices
-from clearhead.checking.common.modes import modes
-from clearhead.checking.common.rows import rows
-from clearhead.checking.common.weights import weights
+from clearhead.checking.common.everything import everything
 from clearhead.checking.kinds.kind import Found, Kind
-from clearhead.checking.kinds.norm_claims import failed, passed, skipped
+from clearhead.checking.kinds.norm_claims import failed, passed, skipped, with_common
 from clearhead.checking.kinds.norm_words import words
 from clearhead.checking.kinds.positions_calls import PositionsCase, open_positions
 from clearhead.checking.kinds.positions_sinusoids import BASE, Waves, known_mistake, squares_off, waves
@@ -33,36 +30,44 @@ from clearhead.checking.watch import Record, watched
 from clearhead.messages import say
 
 IDS = ("position.unused", "position.offset", "sinusoid.frequency")
+OF_ROWS = ("batch.mixing", "shape.squeezed")
 
 
 def check_positions(case: PositionsCase, settings: Settings) -> Found:
     """Each position has a vector of its own, the same in every row, counted from 0, and sinusoids keep their frequencies."""
-    common = weights(case.target) + modes(case.case) + devices(case.case)
-    record = _recorded(case)
-    where = _where(record)
+    where = _where(_recorded(case))
     with torch.no_grad():
         turned = _by_row(case, where)
-        if turned is not None and turned.faults:
-            return turned + skipped(IDS, say("place.after_rows")) + common
-        if turned is not None:
-            case, common = _seq_first(case), common + turned
-        table = case.table(case.ready(), case.limit)[0]
-        found = _used(case, table, where)
-        if found.faults:
-            return found + skipped(IDS[1:], say("place.after_unused")) + common
-        learnt = _learnt(case)
-        found += _start_of_learnt(case, table, where) if learnt else _sinusoids(case, table, where)
-        found += _given_start(case, table, where)
-    return found + (rows(case.case) if case.adds else Found()) + common
+    if turned is not None and turned.faults:
+        return with_common(turned + skipped(IDS, say("place.after_rows")), everything(case.case, settings))
+    if turned is not None:
+        case = replace(case, seq_first=True)
+        case = replace(case, case=replace(case.case, run=lambda module, given: case(module, given[0])))
+    with torch.no_grad():
+        found = (turned or Found()) + _own(case, where)
+    common = everything(case.case, settings)
+    if not case.adds:
+        # A table has no rows that could be mixed.
+        common = common._replace(checks=tuple(check for check in common.checks if check.id not in OF_ROWS))
+        common = common._replace(faults=tuple(fault for fault in common.faults if fault.id not in OF_ROWS))
+    return with_common(found, common)
+
+
+def _own(case: PositionsCase, where: str) -> Found:
+    table = case.table(case.ready(), case.limit)[0]
+    found = _used(case, table, where)
+    if found.faults:
+        return found + skipped(IDS[1:], say("place.after_unused"))
+    found += _start_of_learnt(case, table, where) if _learnt(case) else _sinusoids(case, table, where)
+    return found + _given_start(case, table, where)
 
 
 def _recorded(case: PositionsCase) -> Record:
     module = case.case.ready()
     x = case.case.inputs(case.rows, case.limit, 0, case.case.dtype)[0]
-    record = Record()
     with Attempt():
-        record = watched(module if isinstance(module, nn.Module) else None, lambda: case(module, x))
-    return record
+        return watched(module if isinstance(module, nn.Module) else None, lambda: case(module, x))
+    return Record()
 
 
 def _where(record: Record) -> str:
@@ -91,11 +96,6 @@ def _by_row(case: PositionsCase, where: str) -> Found | None:
         return Found(notes=(say("place.seq_first"),))
     evidence = say("place.by_row", across=f"{across:.1e}", along=f"{along:.1e}")
     return failed("batch.mixing", along < 1e-9, evidence, where, fix=say("place.by_row_fix"), effect=across)
-
-
-def _seq_first(case: PositionsCase) -> PositionsCase:
-    """The case whose x is (T,B,D)."""
-    return replace(case, seq_first=True)
 
 
 def _used(case: PositionsCase, table: Tensor, where: str) -> Found:
@@ -209,9 +209,9 @@ def _frequencies(case: PositionsCase, seen: Waves, where: str, fix: str) -> Foun
         return failed("sinusoid.frequency", True, evidence, where, fix=fix)
     found, other = math.exp(-slope * case.width / 2), math.exp(-slope * (n - 1)) if n > 1 else 0.0
     said, literal = bases(case.target, stated)
-    for base in (said, literal):
-        if base is not None and any(abs(math.log(each) / math.log(base) - 1) < 3e-3 for each in (found, other)):
-            return passed("sinusoid.frequency", say("place.frequency_pass", base=f"{base:g}", layout=seen.layout))
+    base = said or literal
+    if base is not None and any(abs(math.log(each) / math.log(base) - 1) < 3e-3 for each in (found, other)):
+        return passed("sinusoid.frequency", say("place.frequency_pass", base=f"{base:g}", layout=seen.layout))
     if said is not None:
         evidence = say("place.base", found=f"{found:.6g}", said=f"{said:g}", speeds=shown)
         return failed("sinusoid.frequency", True, evidence, where, fix=fix, effect=abs(math.log(found / said)))

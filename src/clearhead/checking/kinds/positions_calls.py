@@ -201,17 +201,12 @@ def _role(parameter: inspect.Parameter) -> str:
     low = name.lower()
     if re.fullmatch(STARTS, low):
         return "start"
-    if low in IDS:
-        return "ids" if required else ""
-    if name != "t" and re.fullmatch(PLACES, low):
+    if name != "t" and low not in IDS and re.fullmatch(PLACES, low):
         return "places"
-    if not required:
-        return ""
-    if re.fullmatch(WIDTH_NAMES, name):
-        return "width"
-    if re.fullmatch(LENGTHS, name) or MEANING.get(name) == "context":
-        return "length"
-    return "base" if re.fullmatch(BASES, low) else ""
+    length = LENGTHS if MEANING.get(name) != "context" else ".*"
+    known = ((WIDTH_NAMES, name, "width"), ("|".join(IDS), low, "ids"), (length, name, "length"), (BASES, low, "base"))
+    found = next((meaning for pattern, each, meaning in known if re.fullmatch(pattern, each)), "")
+    return found if required else ""
 
 
 def _widths(target: Target, settings: Settings) -> list[int]:

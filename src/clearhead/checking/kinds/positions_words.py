@@ -34,7 +34,7 @@ def _ordered(target: Target, first: str, second: str) -> bool:
 
 def says_other_start(target: Target) -> bool:
     """Whether positions may start elsewhere than at 0."""
-    pattern = r"padding_idx|pad_idx|offset|padding|fairseq|one.?based|1.?based|start\w* (at|from|with) (1|one)|reserved|cls|special"
+    pattern = r"padding_idx|pad_idx|\boffset\b|fairseq|one.?based|1.?based|start\w* (at|from|with) (1|one)|reserved|cls_?token|behind the pad"
     return re.search(pattern, target.source, re.IGNORECASE) is not None
 
 

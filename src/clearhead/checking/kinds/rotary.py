@@ -7,10 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from clearhead.checking.common.modes import modes
-from clearhead.checking.common.weights import weights
+from clearhead.checking.common.everything import everything
 from clearhead.checking.kinds.kind import Found, Kind
-from clearhead.checking.kinds.norm_claims import failed, passed, skipped
+from clearhead.checking.kinds.norm_claims import failed, passed, skipped, with_common
 from clearhead.checking.kinds.rotary_calls import open_rotary
 from clearhead.checking.kinds.rotary_case import HEADS, RotaryCase, matrices
 from clearhead.checking.kinds.rotary_frequencies import frequencies
@@ -28,25 +27,26 @@ AFTER = ("rotary.not-relative", "rotary.pairing", "rotary.base", "rotary.low-pre
 
 def check_rotary(case: RotaryCase, settings: Settings) -> Found:
     """Turned along positions, both q and k, v not, by the distance alone, with the stated pairs, base and positions."""
-    common = weights(case.target) + modes(case.case)
+    return with_common(_own(case), everything(case.case, settings))
+
+
+def _own(case: RotaryCase) -> Found:
     record = _recorded(case)
     where = place_of_turn(record)
-    found = _axis(case, where)
-    if found.faults:
-        return found + _values(case, where) + skipped(AFTER, say("turn.after_axis")) + common
+    found = _axis(case, where) + _values(case, where)
+    if any(fault.id == "rotary.axis" for fault in found.faults):
+        return found + skipped(AFTER, say("turn.after_axis"))
     tolerance = 1e-6 if case.case.dtype == torch.float64 else 1e-4
     q, k = matrices(case, LENGTH)
-    found += _values(case, where) + _one_side(q, k, where)
-    if found.faults and found.faults[-1].id in ("rotary.one-side", "position.unused"):
-        return found + skipped(AFTER, say("turn.after_axis")) + common
+    side = _one_side(q, k, where)
+    if side.faults:
+        return found + side + skipped(AFTER, say("turn.after_axis"))
     relative = _relative(case, q, k, where, tolerance)
-    found += relative
-    if not relative.faults:
-        found += _pairs(case, pairs_of(q), pairs_of(k), where) + _start(case, q, k, where, tolerance)
-        found += frequencies(case, q, record)
-    else:
-        found += skipped(("rotary.base", "position.offset"), say("turn.after_axis"))
-    return found + common
+    found += side + relative
+    if relative.faults:
+        return found + skipped(("rotary.base", "position.offset"), say("turn.after_axis"))
+    start = _start(case, q, k, where, tolerance)
+    return found + _pairs(case, pairs_of(q), pairs_of(k), where) + start + frequencies(case, q, record)
 
 
 def _recorded(case: RotaryCase) -> Record:
@@ -133,10 +133,9 @@ def _relative(case: RotaryCase, q: Tensor, k: Tensor, where: str, tolerance: flo
         evidence = say("turn.narrow", apart=f"{worst:.1e}", m=at[0], n=at[1])
         return failed("rotary.low-precision", False, evidence, where, fix=say("turn.narrow_fix"), effect=worst)
     if named is not None and named[0] == "rotary.pairing":
-        found = failed(
+        return failed(
             "rotary.pairing", True, named[1] + "; " + evidence, where, fix=say("turn.pairing_fix"), effect=worst
         )
-        return found
     evidence = evidence if named is None else f"{named[1]}; {evidence}"
     return failed(
         "rotary.not-relative", named is not None, evidence, where, fix=say("turn.not_relative_fix"), effect=worst

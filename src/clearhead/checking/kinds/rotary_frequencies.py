@@ -43,14 +43,18 @@ def _base(case: RotaryCase, speeds: Tensor, pairs: Pairs, record: Record) -> Fou
     logs, index = speeds.clamp(min=1e-300).log(), torch.arange(n, dtype=torch.float64)
     slope = float((logs[-1] - logs[0]) / (n - 1))
     bent = float((logs - logs[0] - slope * index).abs().max())
-    found = math.exp(-slope * n)
-    said = said_base(case.target)
     if bent > 1e-3:
         if says_scaled(case.target) or _learnt(case):
             return skipped(("rotary.base",), say("turn.base_scaled"))
         evidence = say("turn.base_bent", speeds=", ".join(f"{float(s):.3g}" for s in speeds[:4]))
         return failed("rotary.base", False, evidence, where, fix=fix)
-    if abs(slope) < 1e-9 or slope > 0:
+    return _against_stated(case, speeds, slope, where)
+
+
+def _against_stated(case: RotaryCase, speeds: Tensor, slope: float, where: str) -> Found:
+    """A geometric series against the base that is stated."""
+    found, said, fix = math.exp(-slope * len(speeds)), said_base(case.target), say("turn.base_fix")
+    if slope > -1e-9:
         evidence = say("turn.base_growing", speeds=", ".join(f"{float(s):.3g}" for s in speeds[:4]))
         return failed("rotary.base", True, evidence, where, fix=fix)
     if said is None or says_scaled(case.target):
