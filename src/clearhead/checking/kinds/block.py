@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -13,16 +14,20 @@ from clearhead.checking.common.modes import modes
 from clearhead.checking.common.precision import precision
 from clearhead.checking.common.rows import rows
 from clearhead.checking.common.weights import unused, weights
+from clearhead.checking.kinds import norm
 from clearhead.checking.kinds.attention import asked, behaviour
+from clearhead.checking.kinds.block_claims import texts_of
 from clearhead.checking.kinds.block_found import Watched, asked_of, blocks_in
 from clearhead.checking.kinds.block_graph import graphed
+from clearhead.checking.kinds.formula import formula_of_call
 from clearhead.checking.kinds.kind import Found, Kind
 from clearhead.checking.kinds.masks_tried import masks_of
 from clearhead.checking.kinds.seeing import ready
 from clearhead.checking.kinds.sequence import SequenceCase, open_sequence, run
+from clearhead.checking.report import Fault
 from clearhead.checking.settings import Settings
 from clearhead.checking.strangers import Attempt, Seeded
-from clearhead.checking.target import Target
+from clearhead.checking.target import Target, target_of
 
 ROWS, LENGTH, MEMORY = 3, 7, 11
 """Sizes unlike each other and unlike the usual numbers of heads."""
@@ -64,9 +69,44 @@ def inside(case: SequenceCase, target: Target, *, several: bool) -> tuple[Found,
     return asked_of(blocks, target, seen, several=several), seen, blocks, module
 
 
+def formulas(case: SequenceCase) -> Found:
+    """What the formula of attention says of each attention inside."""
+    module = ready(case)
+    sizes = {case.width, *(case.width // h for h in (case.heads or 0, case.kv_heads or 0) if h)}
+    length = case.length(next(n for n in (7, 11, 5, 13) if n not in sizes))
+
+    def call(x: Tensor) -> Tensor:
+        return run(case, module, x)
+
+    x = case.inputs(2, length, 5)
+    return formula_of_call(module, call, x, width=case.width, source=texts_of(case.case.target))
+
+
+def inner_norms(target: Target, settings: Settings) -> Found:
+    """What the kind `norm` says of the norms inside that are of the user's own making, one of each class."""
+    made = target.make()
+    named = made.named_modules() if isinstance(made, nn.Module) else ()
+    own = {type(m): (n, m) for n, m in named if n and _own_norm(m)}
+    faults: list[Fault] = []
+    for name, module in own.values():
+        with Attempt():
+            inner = target_of(module, name, settings)
+            found = norm.KIND.check(norm.KIND.open(inner, Settings(seed=settings.seed)), settings).faults
+            faults += [replace(f, where=f.where or name) for f in found if f.id.startswith("norm.")]
+    return Found(faults=tuple(faults))
+
+
+def _own_norm(module: nn.Module) -> bool:
+    kind = type(module)
+    named = re.search(r"norm$|^(rms|layer|scale)_?norm", kind.__name__, re.IGNORECASE) is not None
+    return named and kind.__module__.split(".")[0] != "torch" and not any(True for _ in module.children())
+
+
 def common(case: SequenceCase, settings: Settings) -> Found:
     """What every kind of sequences is asked."""
-    found = asked("weights.zero", lambda: weights(case.case.target))
+    found = asked("norm.formula", lambda: inner_norms(case.case.target, settings))
+    found += asked("scale.missing", lambda: formulas(case))
+    found += asked("weights.zero", lambda: weights(case.case.target))
     found += asked("parameter.unused", lambda: unused(case.case))
     found += asked("batch.mixing", lambda: rows(case.case))
     found += asked("dropout.active-in-eval", lambda: modes(case.case))
