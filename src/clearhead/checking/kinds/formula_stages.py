@@ -64,7 +64,10 @@ def stages(scene: Scene) -> tuple[list[Fault], list[str]]:
         "k": heads_of(graph, core.k, lead, core.start),
         "v": heads_of(graph, core.v, torch.broadcast_shapes(core.v.shape[:-2], core.v.shape[:-2]), core.end),
     }
-    faults = [*_splits(scene, parts), *_softmax(scene), *_sharing(scene, parts), *_names(scene, parts)]
+    faults = [*_splits(scene, parts), *_softmax(scene)]
+    if not faults:
+        # Who is q and who is k, and which head is whose, can be told only where these are right.
+        faults += [*_sharing(scene, parts), *_names(scene, parts)]
     faults += [*_bent(scene, parts), *_merge(scene, parts), *_narrow(scene)]
     unseen = [] if all(heads.known for heads in parts.values()) else ["heads", "qkv.layout"]
     return faults, unseen
@@ -127,7 +130,8 @@ def _sharing(scene: Scene, parts: dict[str, Heads]) -> Iterator[Fault]:
     queries = parts["q"]
     if queries.known and not lost:
         used = len({feature for head in queries.rows for feature in head[0].features})
-        own = len({row.features for row in queries.first})
+        # A norm over the whole width lets each head read all features; heads that are summed are fewer than their features.
+        own = sum(row.places == queries.first[0].places for row in queries.first)
         lost = used >= 2 * own * queries.width
     if lost:
         yield fault("heads.grouped-summed", say("formula.grouped"), _line(scene, core.start))
