@@ -115,6 +115,21 @@ class ShiftsAgain(Bigram):
         return logits, loss
 
 
+class Reads(Bigram):
+    """`labels` are the ids themselves."""
+
+    def forward(self, idx, labels=None):
+        logits = self.lm_head(self.ln_f(self.hidden(idx)))
+        return logits, None if labels is None else F.cross_entropy(logits.transpose(1, 2), labels)
+
+
+class Inverted(Head):
+    """The triangle keeps the diagonal alone: two masks meet."""
+
+    def triangle(self, size):
+        return torch.tril(torch.ones(size, size)) * torch.triu(torch.ones(size, size))
+
+
 class Twice(Bigram):
     def score(self, logits, targets):
         return F.cross_entropy(F.softmax(logits, dim=-1), targets)
@@ -248,7 +263,7 @@ def bigram(head):
     return type("Bigram", (Bigram,), {"head": head})
 
 
-no_mask, below, upper = bigram(NoMask), bigram(Below), bigram(Upper)
+no_mask, below, upper, inverted = bigram(NoMask), bigram(Below), bigram(Upper), bigram(Inverted)
 
 CASES = [
     Case("Bigram", "lm"),
@@ -256,6 +271,8 @@ CASES = [
     Case("no_mask", "lm", "causal.future-leak"),
     Case("below", "lm", "causal.self-masked"),
     Case("upper", "lm", "causal.future-leak"),
+    Case("inverted", "lm", "causal.past-lost"),
+    Case("Reads", "lm", "loss.unshifted"),
     Case("ShiftsAgain", "lm", "loss.shifted-twice"),
     Case("Twice", "lm", "loss.double-softmax"),
     Case("RowMeans", "lm", "loss.mean-of-means"),

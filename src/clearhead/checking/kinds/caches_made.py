@@ -15,7 +15,7 @@ from torch import nn
 
 from clearhead.checking.claims import size
 from clearhead.checking.constructing import CONFIGS, MEANING
-from clearhead.checking.kinds.lm_calling import Given
+from clearhead.checking.kinds.lm_calling import Given, Style
 from clearhead.checking.kinds.lm_case import CacheUse, LmCase, Session, raw
 from clearhead.checking.settings import Settings
 from clearhead.checking.strangers import Attempt
@@ -48,12 +48,23 @@ def with_cache(case: LmCase, settings: Settings) -> LmCase:
         return case
     tried = []
     for use in _uses(case, settings):
-        found = replace(case, cache=use)
-        reason = _works(found)
-        if not reason:
-            return found
-        tried.append(f"{use.described}: {reason}")
+        for style in _ways(case.style):
+            found = replace(case, cache=use, style=style)
+            reason = _works(found)
+            if not reason:
+                return found
+            tried.append(f"{use.described}: {reason}")
     return replace(case, cache_tried="; ".join(dict.fromkeys(tried))[:300] or "-")
+
+
+def _ways(style: Style) -> Iterator[Style]:
+    """Ways to say how much came before; a forward without a cache may not have shown which is meant."""
+    yield style
+    if style.name("places"):
+        yield replace(style, places_rows=not style.places_rows)
+    if style.name("start"):
+        for start_as in ("tensor", "range"):
+            yield replace(style, start_as=start_as)
 
 
 def _works(case: LmCase) -> str:
