@@ -40,6 +40,9 @@ CONSEQUENCES: dict[str, tuple[str, ...]] = {
     "cache.overflow": ("cache.mismatch",),
     "position.offset": ("cache.mismatch",),
     "position.left-padding": ("mask.ignored",),
+    "position.unused": ("parameter.unused",),
+    "norm.final-missing": ("parameter.unused",),
+    "causal.past-lost": ("parameter.unused",),
     "parameter.recreated": (
         "dropout.active-in-eval",
         "noise.injected",
