@@ -64,6 +64,8 @@ def _own(case: NormCase) -> Found:
         noted = Found(notes=(say("small.norm_other", name=class_name(target)),))
         return noted + skipped(IDS, say("small.norm_other_skip"))
     axis = _axis(case)
+    if axis.checks and axis.checks[0].verdict == "skipped":
+        return axis + skipped(IDS[1:], say("small.norm_blind"))
     return axis + (skipped(IDS[1:], say("small.norm_after_axis")) if axis.faults else _formula(case))
 
 

@@ -78,7 +78,6 @@ def faulty(x: Tensor) -> dict[str, Tensor]:
         "(x - mean) / (max - min)": centred / (x.amax(-1, keepdim=True) - x.amin(-1, keepdim=True)),
         "x / mean(x)": x / mean,
         "x / sqrt(|mean(x)|)": x / mean.abs().sqrt(),
-        "(x - mean) / |mean|": centred / mean.abs(),
         "x / sqrt(mean(|x|))": x / x.abs().mean(-1, keepdim=True).sqrt(),
         "x / mean(x)²": x / mean**2,
         "x": x,
@@ -117,16 +116,13 @@ def fitted(name: str, n: Tensor, y: Tensor) -> Fit:
     """The best γ and β of a formula, feature by feature."""
     rows, wanted = n.flatten(0, -2).double(), y.flatten(0, -2).double()
     # Rows of every size count alike, also where a formula grows with its input.
-    size = torch.maximum(wanted.abs().amax(-1, keepdim=True), torch.tensor(1e-300, dtype=torch.float64))
+    size = torch.maximum(wanted.abs().amax(-1, keepdim=True), torch.tensor(1e-100, dtype=torch.float64))
     weight = 1 / size
-    one = weight.expand_as(rows)
-    design = torch.stack([rows * weight, one], -1).transpose(0, 1)
-    scale = design.abs().amax(1, keepdim=True).clamp(min=1e-300)
-    solved = torch.linalg.lstsq(
-        design / scale, (wanted * weight).transpose(0, 1).unsqueeze(-1), driver="gelsd"
-    ).solution
-    solved = solved / scale.transpose(1, 2)
-    gamma, beta = solved[:, 0, 0], solved[:, 1, 0]
+    share = weight**2 / (weight**2).sum()
+    middle, target = (rows * share).sum(0), (wanted * share).sum(0)
+    apart = rows - middle
+    gamma = (apart * (wanted - target) * share).sum(0) / (apart**2 * share).sum(0)
+    beta = target - gamma * middle
     left = ((rows * gamma + beta - wanted) * weight).abs().max()
     return Fit(name, gamma, beta, float(left) if bool(left.isfinite()) else float("inf"))
 
