@@ -19,7 +19,7 @@ def stated(target: Target, *names: str) -> Any:
 
     Looked for in the attributes of the module, then of its configuration object, then among the values its constructor was given.
     """
-    made = target.make()
+    made = target.sample
     places = [made, *(getattr(made, name, None) for name in CONFIGS)]
     for place in places:
         for name in names:
@@ -42,7 +42,7 @@ def size(target: Target, settings: Settings, meaning: str) -> int | None:
 
 def says(target: Target, *words: str) -> bool:
     """Whether the name, the docstring or the source of the code, or the name of a submodule or buffer, has one of these words as part of a word."""
-    made = target.make()
+    made = target.sample
     names = [name for name, _ in (*made.named_modules(), *made.named_buffers())] if isinstance(made, nn.Module) else []
     text = " ".join([getattr(target.kind_of, "__name__", ""), target.source, *names])
     return re.search("|".join(map(re.escape, words)), text, re.IGNORECASE) is not None

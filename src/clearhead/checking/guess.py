@@ -47,7 +47,7 @@ def _of_function(target: Target) -> list[str]:
 
 
 def _of_module(target: Target) -> list[str]:
-    name, first, made = _words(target), _parameters(target), target.make()
+    name, first, made = _words(target), _parameters(target), target.sample
     if _takes_two(first):
         return ["seq2seq", "block", "encoder", "attention"]
     if _places(name, first, made):

@@ -9,7 +9,7 @@ import inspect
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from importlib.abc import Loader
 from pathlib import Path
 from types import ModuleType
@@ -39,12 +39,17 @@ class Target:
     kind_of: Any
     values: dict[str, Any]
 
+    @cached_property
+    def sample(self) -> Any:
+        """One instance to look at; what is to run is made afresh."""
+        return self.make()
+
     @property
     def is_module(self) -> bool:
         """Whether it is a module, not a function."""
         return isinstance(self.kind_of, type) and issubclass(self.kind_of, nn.Module)
 
-    @property
+    @cached_property
     def signature(self) -> inspect.Signature:
         """The parameters with which it is called, `self` left out; none that can be known gives an empty one."""
         called = self.kind_of.forward if self.is_module else self.kind_of
@@ -58,7 +63,7 @@ class Target:
         bound = isinstance(self.kind_of, type)
         return found.replace(parameters=parameters[1:] if bound else parameters)
 
-    @property
+    @cached_property
     def source(self) -> str:
         """The text of the class or function, with that of its own base classes; "" if there is none to read."""
         kinds = [self.kind_of] if not isinstance(self.kind_of, type) else list(self.kind_of.__mro__)
