@@ -35,7 +35,7 @@ class Scale(NamedTuple):
 
 def scale_of(graph: Graph, core: Core) -> Scale:
     """The scale as it ran."""
-    at_scores = _of_kernel(graph, core) if core.pairs is None else _of_scores(core)
+    at_scores = _of_kernel(graph, core) if core.pairs is None else _of_scores(graph, core)
     queries = _before(graph, core, core.q)
     keys = _before(graph, core, core.k)
     total = (
@@ -53,7 +53,7 @@ def _of_kernel(graph: Graph, core: Core) -> float | None:
     return 1 / math.sqrt(core.q.shape[-1]) if given is None else float(given)
 
 
-def _of_scores(core: Core) -> float | None:
+def _of_scores(graph: Graph, core: Core) -> float | None:
     """The one number c with scores = c q·k + anything that does not depend on both; None if there is none.
 
     The difference of two scores of one query has the gradient c (k_j - k_j') by the query, and ±c q by the two keys, so that the
@@ -62,16 +62,29 @@ def _of_scores(core: Core) -> float | None:
     assert core.pairs is not None
     assert core.scores is not None
     found = []
+    scores, factor = _uncapped(graph, core)
     for row in _last_rows(core):
         pairs = [(row[j], row[i]) for j in range(len(row)) for i in range(j)]
         for one, other in pairs[:2]:
             query, key = core.pairs.given[::-1] if core.swapped else core.pairs.given
-            apart = core.scores[one] - core.scores[other]
+            apart = scores[one] - scores[other]
             by_query, by_key = slope(apart, query), slope(apart, key)
             length = float(query.detach()[by_query != 0].norm())
             if length > 0 and float(by_key.norm()) > 0:
-                found.append(float(by_key.norm()) / (math.sqrt(2) * length))
+                found.append(factor * float(by_key.norm()) / (math.sqrt(2) * length))
     return _one(found)
+
+
+def _uncapped(graph: Graph, core: Core) -> tuple[Tensor, float]:
+    """The scores before a soft-cap, cap · tanh(scores / cap), and the cap; the scores themselves and 1 without one."""
+    assert core.scores is not None
+    for index in range(core.start + 1, core.middle):
+        op, made = graph.record.ops[index], graph.result(index)
+        if op.name != "tanh" or made is None or made.shape != core.scores.shape:
+            continue
+        at = _last_rows(core)[0][0]
+        return graph.arguments(op)[0], float(slope(core.scores[at], made)[at])
+    return core.scores, 1.0
 
 
 def _last_rows(core: Core) -> list[list[tuple[int, ...]]]:
