@@ -50,14 +50,14 @@ def _of_module(target: Target) -> list[str]:
     name, first, made = _words(target), _parameters(target), target.sample
     if _takes_two(first):
         return ["seq2seq", "block", "encoder", "attention"]
-    if _places(name, first, made):
+    if _places(name, first, made) or _only_embeds(made):
         return ["positions", "rotary"]
     if (first[:1] and first[0] in IDS) or _embeds(made):
         return ["lm", "encoder"] if not re.search(r"encoder|bert", name) else ["encoder", "lm"]
     matrices = [
         module for module in made.modules() if isinstance(module, nn.Linear | nn.Conv1d | nn.MultiheadAttention)
     ]
-    own_matrices = [p for p in made.parameters() if p.dim() >= 2]
+    own_matrices = [p for p in made.parameters() if sum(n > 1 for n in p.shape) >= 2]
     if not matrices and len(own_matrices) < 2:
         return _small(name, first, own_matrices)
     attentions = _attentions(made)
@@ -72,6 +72,14 @@ def _places(name: str, first: list[str], made: nn.Module) -> bool:
         return False
     projects = any(isinstance(module, nn.Linear | nn.Conv1d) for module in made.modules())
     return not projects and (not first or first[0] not in IDS)
+
+
+def _only_embeds(made: nn.Module) -> bool:
+    """Whether two tables or more, and norms, are all that it has: embeddings of tokens and of positions."""
+    tables = {id(m.weight): m for m in made.modules() if isinstance(m, nn.Embedding)}
+    matrices = [p for p in made.parameters() if p.dim() >= 2]
+    own = [p for p in matrices if id(p) not in tables]
+    return bool(tables) and len(matrices) >= 2 and all(p.dim() == 3 and p.shape[0] == 1 for p in own)
 
 
 def _small(name: str, first: list[str], matrices: list[nn.Parameter]) -> list[str]:

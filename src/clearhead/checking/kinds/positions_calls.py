@@ -14,8 +14,9 @@ from torch import Tensor, nn
 from clearhead.checking.case import Case, Inputs
 from clearhead.checking.claims import size
 from clearhead.checking.constructing import MEANING, USUAL
-from clearhead.checking.guess import IDS
+from clearhead.checking.guess import IDS, PLACING
 from clearhead.checking.kinds.kind import NoInterfaceError
+from clearhead.checking.kinds.norm_words import class_name
 from clearhead.checking.kinds.rotary_calls import BASES, LENGTHS, PLACES, STARTS
 from clearhead.checking.settings import Settings
 from clearhead.checking.strangers import Attempt
@@ -120,13 +121,15 @@ def open_positions(target: Target, settings: Settings) -> PositionsCase:
         NoInterfaceError: if no known way fits.
     """
     tried: list[str] = []
+    # What only might be positions must tell them apart to be taken for it.
+    sure = settings.kind is not None or re.search(PLACING, class_name(target), re.IGNORECASE) is not None
     for dtype in (torch.float64, torch.float32):
         for rows in (ROWS, 1):
             for width in _widths(target, settings):
                 for roles in _roles(target, settings):
                     for length in dict.fromkeys([LENGTH, size(target, settings, "context") or LENGTH]):
                         case = _case(target, settings, width, roles=roles, rows=rows, dtype=dtype)
-                        reason = _refusal(case, length)
+                        reason = _refusal(case, length) or ("" if sure else _still(case, length))
                         if not reason:
                             return _completed(replace(case, limit=length))
                         tried.append(f"{roles} D={width} {dtype}: {reason}")
@@ -159,6 +162,13 @@ def _refusal(case: PositionsCase, length: int) -> str:
         x = case.case.inputs(case.rows, length, 0, case.case.dtype)[0]
         case(case.case.ready(), x)
     return attempt.reason
+
+
+def _still(case: PositionsCase, length: int) -> str:
+    """Why it cannot be positions: all of them get the same."""
+    with torch.no_grad():
+        table = case.table(case.ready(), length)
+    return "" if float((table - table[:, :1]).abs().max()) > 1e-9 else "all positions get the same"
 
 
 def _completed(case: PositionsCase) -> PositionsCase:

@@ -17,6 +17,7 @@ from clearhead.checking.case import Case, Inputs
 from clearhead.checking.claims import size
 from clearhead.checking.constructing import MEANING, USUAL
 from clearhead.checking.kinds.kind import NoInterfaceError
+from clearhead.checking.kinds.norm_words import class_name
 from clearhead.checking.kinds.rotary_case import HEADS, RotaryCase, matrices
 from clearhead.checking.kinds.rotary_tables import applied, tables_of
 from clearhead.checking.kinds.rotary_words import said_layout
@@ -77,15 +78,17 @@ def open_rotary(target: Target, settings: Settings) -> RotaryCase:
         NoInterfaceError: if no known way fits.
     """
     tried: list[str] = []
+    # What only might be rotary must turn something to be taken for it.
+    sure = settings.kind is not None or re.search(r"rot(ary|ate)|rope", class_name(target), re.IGNORECASE) is not None
     for dtype in (torch.float64, torch.float32):
         usable = None
         for way in _ways(target, settings):
             case = _case(target, settings, way, dtype)
             reason = _refusal(case)
             # Tables that are given in another order than is wanted fit, too, and turn nothing.
-            if not reason and (not case.fed or _turns(case)):
+            if not reason and ((sure and not case.fed) or _turns(case)):
                 return case
-            usable = usable or (None if reason else case)
+            usable = usable or (None if reason or not sure else case)
             tried.append(f"{way.roles} {way.layout} d={way.width} {dtype}: {reason}")
         if usable is not None:
             return usable
@@ -95,7 +98,10 @@ def open_rotary(target: Target, settings: Settings) -> RotaryCase:
 def _turns(case: RotaryCase) -> bool:
     """Whether lengths are kept."""
     turned = matrices(case, 5)[0]
+    if float((turned - turned[:1]).abs().max()) < 1e-9:
+        return False
     squares = torch.einsum("tij,tik->tjk", turned, turned)
+    squares = squares / squares.diagonal(dim1=-2, dim2=-1).mean()
     return bool((squares - torch.eye(case.width, dtype=torch.float64)).abs().max() < 1e-4)
 
 
@@ -116,6 +122,10 @@ def _ways(target: Target, settings: Settings) -> Iterator[Way]:
     if used[:1] and used[0][1] == "x" and used[0][0].lower() in ("t", "x", "p", "m"):
         # A first input of that name may be the positions themselves.
         choices.append([(used[0][0], "places"), *used[1:]])
+    if len(parameters) >= 2 and re.fullmatch(X, parameters[1].name.lower()) and not fed:
+        # Angles first, then what they turn.
+        fed = True
+        choices.append([(parameters[0].name, "turns"), (parameters[1].name, "x")])
     leads = (0, 1, 2, 3) if fed else (0,)
     placed = (True, False) if any(found == "places" for choice in choices for _, found in choice) else (True,)
     for chosen, rows, width, layout in product(choices, placed, _widths(target, settings), layouts):
