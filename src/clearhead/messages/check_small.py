@@ -1,8 +1,6 @@
-"""Messages said by the checks of norms, rotary turns and positions: key -> (English, Chinese)."""
+"""Messages said by the checks of norms: key -> (English, Chinese)."""
 
-from clearhead.messages import check_small_places
-
-NORM: dict[str, tuple[str, str]] = {
+MESSAGES: dict[str, tuple[str, str]] = {
     "small.evaluation": ("evaluation", "评估"),
     "small.training": ("training", "训练"),
     "small.norm_other": (
@@ -155,5 +153,3 @@ NORM: dict[str, tuple[str, str]] = {
         "小输入显示 eps = {value}，而声明的是 {claim}",
     ),
 }
-
-MESSAGES: dict[str, tuple[str, str]] = NORM | check_small_places.MESSAGES
