@@ -112,7 +112,7 @@ def _masked(case: LossCase, logits: Tensor, ids: Tensor, real: Tensor, shift: in
         for dtype in (torch.long, torch.bool, case.dtype):
             options = {"mask": (~real if reverse else real).to(dtype)}
             # A mask of the loss may belong to the positions that are scored, not to the tokens.
-            for where in (real, _of_positions(real, shift)) if name != "attention_mask" else (real,):
+            for where in (real, _of_positions(real, shift)) if re.search("loss|label|target|weight", name) else (real,):
                 for mark in _tried(case, name, "mask", _Padded(logits, ids, where, options), shift):
                     if mark.right:
                         return mark._replace(reverse=reverse)

@@ -120,12 +120,20 @@ def formula(found: Tensor, logits: Tensor, ids: Tensor, shift: int) -> Formula:
     if bool((left[usable] < NEAR).all()):
         weights[real] = (-once[..., 1] - once[..., 2])[real]
         smoothing = float((-once[..., 2] / weights.where(usable, torch.ones_like(weights)))[usable].median())
-        return Formula("once", weights, smoothing if smoothing > NEAR else 0.0)
+        # Without the logarithm the gradient is that of cross-entropy, times the target's own probability.
+        share = (weights / p.gather(-1, targets.clamp(0, vocab - 1).unsqueeze(-1)).squeeze(-1))[usable]
+        uneven = _spread(weights[usable]) > NEAR and _spread(share) < NEAR
+        return Formula("no-log" if uneven else "once", weights, smoothing if smoothing > NEAR else 0.0)
     twice, left = _fitted(found, (_through(p, p.softmax(-1)), _through(p, one)))
     if bool((left[usable] < NEAR).all()):
         weights[real] = -twice[..., 1][real]
-        return Formula("twice" if bool((twice[..., 0][usable] > NEAR).all()) else "no-log", weights)
+        return Formula("twice", weights)
     return Formula("", weights)
+
+
+def _spread(values: Tensor) -> float:
+    """How far values are apart, beside their size."""
+    return float((values.max() - values.min()) / values.abs().max())
 
 
 def _through(p: Tensor, v: Tensor) -> Tensor:

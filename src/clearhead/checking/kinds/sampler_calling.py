@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import torch
@@ -185,14 +185,31 @@ def opened(target: Target, settings: Settings) -> SamplerCase:
     tried = []
     for dtype in (torch.float64, torch.float32):
         for chances in (named, not named):
-            for form, rows in (("rows", 3), ("steps", 3), ("one", 1), ("vector", 1)):
+            several: list[SamplerCase] = []
+            for form, rows in (("rows", 3), ("steps", 3), ("vector", 1), ("one", 1)):
                 case = SamplerCase(target, places, logits, chances, form, settings.call, dtype)
                 with Attempt() as attempt:
                     found = case.run(z.expand(rows, -1))
                     gives = "ids" if found.ids is not None else "chances" if found.sums_to_one else "logits"
-                    return SamplerCase(target, places, logits, chances, form, settings.call, dtype, gives)
-                tried.append(f"{words} {form}: {attempt.reason}")
+                    several.append(replace(case, gives=gives))
+                if attempt.error is not None:
+                    tried.append(f"{words} {form}: {attempt.reason}")
+                elif rows > 1:
+                    return several[0]
+            if several:
+                # One text may be a vector or a batch of one: what every setting can be asked in.
+                return max(several, key=_askable)
     raise NoInterfaceError(tried[:4])
+
+
+def _askable(case: SamplerCase) -> int:
+    """How many of the settings can be given without an error."""
+    number = 0
+    for role, value in (("temperature", 0.7), ("top_k", 3), ("top_p", 0.8), ("min_p", 0.1), ("penalty", 1.3)):
+        with Attempt():
+            case.run(log_chances().unsqueeze(0), {role: value} if role in case.places else {})
+            number += 1
+    return number
 
 
 def log_chances() -> Tensor:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from clearhead.checking.kinds.kind import Found
-from clearhead.checking.kinds.sampler_calling import FEATURES, WORDS, Place, SamplerCase, log_chances, neutral
+from clearhead.checking.kinds.sampler_calling import FEATURES, SHIFT, WORDS, Place, SamplerCase, log_chances, neutral
 from clearhead.checking.kinds.sampler_probes import drawn, failed, shown
 from clearhead.checking.kinds.sampler_result import Drawn, counted, given
 from clearhead.checking.report import Check
@@ -78,13 +78,21 @@ def penalty(case: SamplerCase) -> Found:
     """A token that has occurred never gains on one that has not."""
     if not {"penalty", "generated"} <= case.places.keys():
         return Found()
-    logits = log_chances()
-    # The best and the worst, above and below 0, have occurred.
+    found = Found()
+    # All logits below 0, where dividing raises; then all above, where multiplying does.
+    for shift in (-SHIFT - 1, 3.0):
+        found += _penalised(case, log_chances() + shift)
+        if found.faults:
+            break
+    return found
+
+
+def _penalised(case: SamplerCase, logits: Tensor) -> Found:
+    """The best and the worst token have occurred."""
     for occurred in _histories(case, (1, 4)):
         free, lowered = (drawn(case, logits, {"penalty": value, "generated": occurred}) for value in (1.0, PENALTY))
-        if free.failed or lowered.failed:
-            continue
-        return _sign(case, logits, free, lowered)
+        if not free.failed and not lowered.failed:
+            return _sign(case, logits, free, lowered)
     return Found((Check(SIGN, "skipped", say("sampler.no_history")),))
 
 
