@@ -120,4 +120,37 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "add the positions to the embeddings before the first block",
         "在第一个块之前把位置加到嵌入上",
     ),
+    "block.memory_unseen": (
+        "none of the {length} positions of the source moves the output",
+        "源序列的 {length} 个位置都不影响输出",
+    ),
+    "block.fix_memory": (
+        "let the decoder attend to what the encoder gives: keys and values from the memory",
+        "让解码器关注编码器的输出：键和值取自 memory",
+    ),
+    "block.target_future": (
+        "T={length}: another target token at position {later} moves the output at {seen} before it by {ahead} of its size, the most of all pairs",
+        "T={length}：改变目标位置 {later} 的词元，使其之前位置 {seen} 的输出相对变化 {ahead}，为所有位置对中最大",
+    ),
+    "block.fix_future": (
+        "mask the decoder's own attention: position i sees targets 0..i",
+        "为解码器的自注意力加因果掩码：位置 i 只看到目标 0..i",
+    ),
+    "block.target_past": (
+        "T={length}: another first target token moves later outputs by {behind} of their size",
+        "T={length}：改变目标的第一个词元，使之后的输出相对变化 {behind}",
+    ),
+    "block.fix_past": (
+        "let position i see all targets up to itself: check the direction of the mask",
+        "让位置 i 看到直到自身的所有目标：检查掩码的方向",
+    ),
+    "block.no_mask": ("no mask of the source was found that could be given", "没有找到可以给出的源序列掩码"),
+    "block.source_mask": (
+        "a source position that {mask} hides moves the output by {moved} of its size",
+        "被 {mask} 遮住的源位置使输出相对变化 {moved}",
+    ),
+    "block.fix_mask": (
+        "give the source's mask to the encoder and to the cross-attention",
+        "把源序列的掩码同时交给编码器和交叉注意力",
+    ),
 }

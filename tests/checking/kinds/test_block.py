@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from bench.checking.case import Case
-from bench.checking.first import block, block_functional, encoder
+from bench.checking.first import block, block_functional, encoder, encoder_seq2seq
 from clearhead.checking.check import check
 from clearhead.checking.kinds import feedforward_found
 from clearhead.checking.kinds.block_graph import graphed
@@ -17,7 +17,7 @@ from clearhead.checking.kinds.block_terms import Reader, summed
 from clearhead.checking.kinds.branches import Chain
 from clearhead.checking.report import Report
 
-SETS = [(module, case) for module in (block, block_functional, encoder) for case in module.CASES]
+SETS = [(module, case) for module in (block, block_functional, encoder, encoder_seq2seq) for case in module.CASES]
 FIRST = {case.fault: (module, case) for module, case in reversed(SETS) if case.fault}
 QUICK = [
     *FIRST.values(),

@@ -23,7 +23,7 @@ from clearhead.checking.kinds.formula import formula_of_call
 from clearhead.checking.kinds.kind import Found, Kind
 from clearhead.checking.kinds.masks_tried import masks_of
 from clearhead.checking.kinds.seeing import ready
-from clearhead.checking.kinds.sequence import SequenceCase, open_sequence, run
+from clearhead.checking.kinds.sequence import SequenceCase, open_sequence, run, run_all, stream_of
 from clearhead.checking.report import Fault
 from clearhead.checking.settings import Settings
 from clearhead.checking.strangers import Attempt, Seeded
@@ -64,7 +64,10 @@ def inside(case: SequenceCase, target: Target, *, several: bool) -> tuple[Found,
     """What is asked of the blocks of a case; with the forward, the blocks and the module."""
     module = ready(case)
     # Keys and values from elsewhere only where they cannot be the stream itself.
-    seen = followed(case, module, required_memory(case))
+    seen = None
+    with Attempt():
+        seen = followed(case, module, required_memory(case))
+    seen = seen or followed(case, module, False)
     blocks = blocks_in(seen, module, whole=not several)
     return asked_of(blocks, target, seen, several=several), seen, blocks, module
 
@@ -137,7 +140,7 @@ def opened_apart(case: SequenceCase) -> SequenceCase:
     def runs(module: Any, given: Inputs) -> Tensor:
         kinds = (p.dtype for p in module.parameters() if p.is_floating_point()) if isinstance(module, nn.Module) else ()
         plain = replace(case, case=replace(case.case, dtype=next(iter(kinds), case.case.dtype)))
-        return run(plain, module, given[0])
+        return stream_of(plain, run_all(plain, module, given[0]), given[0])
 
     return replace(case, case=replace(case.case, run=runs))
 

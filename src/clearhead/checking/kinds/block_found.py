@@ -126,7 +126,7 @@ def _chain_of(seen: Watched, run: Entered) -> Chain | None:
     if not inputs or not outputs or outputs[0].value.numel() < size / 4:
         return None
     begins = [n for n in dict.fromkeys(inputs) if n.shape == outputs[0].shape][:1]
-    return Chain(Reader(begins, _all(seen), seen.length), outputs[0], seen.keys) if begins else None
+    return Chain(Reader(begins, _all(seen), seen.length), outputs[0], seen.keys, run.start) if begins else None
 
 
 def _whole(seen: Watched) -> Chain | None:

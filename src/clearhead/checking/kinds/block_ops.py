@@ -63,3 +63,9 @@ BENDS = frozenset((
     "sigmoid", "sigmoid_", "silu", "silu_", "softmax", "softplus", "softsign", "square", "tanh", "tanh_", "threshold", "where",
 ))  # fmt: skip
 """Operations that are no linear maps; a product of two tensors of the stream is none either."""
+
+GATES = TIMES | {"lerp", "where", "gru_cell", "addcmul"}
+"""What may let a share of the stream through, as told by the input itself."""
+
+JOINING = frozenset({"cat", "concat", "stack", "hstack", "vstack"})
+"""Linear in all that they join."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from torch import Tensor
 
 from clearhead.checking.kinds.block_graph import Node
-from clearhead.checking.kinds.block_ops import ADDED, NORMS, OVER, PASSING, REDUCING, STATISTIC, TAKEN, TIMES
+from clearhead.checking.kinds.block_ops import ADDED, GATES, NORMS, OVER, PASSING, REDUCING, STATISTIC, TAKEN, TIMES
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,10 @@ class Reader:
         if term in self.begins:
             return True
         normed = self.normed(term)
-        return normed is not None and self.stream(normed)
+        if normed is not None:
+            return self.stream(normed)
+        # A gate lets a share of the stream through.
+        return term.name in GATES and any(self.depends(p) and self.stream(p) for p in term.parents)
 
     def normed(self, node: Node) -> Node | None:
         """What a norm normalises; None if the node is no norm's output."""

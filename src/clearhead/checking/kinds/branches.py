@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from clearhead.checking.kinds.block_graph import Node
-from clearhead.checking.kinds.block_ops import BENDS, FUSED, LINEAR
+from clearhead.checking.kinds.block_ops import ADDED, BENDS, FUSED, JOINING, LINEAR, TAKEN
 from clearhead.checking.kinds.block_terms import Reader, Terms
 
 
@@ -59,11 +59,13 @@ class Chain:
         reader: how tensors are read as sums.
         end: the last value.
         keys: the lengths of the stream and of a memory: sizes of scores.
+        start: operations before this one belong to other parts, as those of an encoder whose memory is read.
     """
 
     reader: Reader
     end: Node
     keys: frozenset[int]
+    start: int = 0
     values: list[Value] = field(default_factory=list)
     _branches: dict[Node, Branch] = field(default_factory=dict)
     _content: dict[Node, frozenset[Node]] = field(default_factory=dict)
@@ -113,7 +115,7 @@ class Chain:
                         continue
                     if self.reader.stream(parent) and not self._spread(parent):
                         sources.add(parent)
-                    else:
+                    elif parent.index >= self.start:
                         todo.append(parent)
             scores = sorted((n for n in inside if scoring(n, self.reader, self.keys)), key=lambda n: n.index)
             known = Branch(out, tuple(sorted(sources, key=lambda n: n.index)), frozenset(inside), tuple(scores))
@@ -135,8 +137,9 @@ class Chain:
             found = {branch.out for branch in value.branches}
             for skip in value.skips:
                 normed = self.reader.normed(skip)
-                if normed is not None:
-                    found |= self.content(normed)
+                through = [normed] if normed is not None else [p for p in skip.parents if self.reader.stream(p)]
+                for inner in through if skip not in self.reader.begins else ():
+                    found |= self.content(inner)
             known = frozenset(found)
             self._content[key] = known
         return known
@@ -164,7 +167,8 @@ def bends(node: Node, reader: Reader) -> bool:
     """Whether an operation is no linear map of what depends on the input."""
     if node.name in BENDS:
         return any(reader.depends(p) for p in node.parents)
-    return sum(reader.depends(p) for p in node.parents) >= 2 and node.name not in LINEAR
+    several = sum(reader.depends(p) for p in node.parents) >= 2
+    return several and node.name not in LINEAR | ADDED | TAKEN | JOINING
 
 
 def after(inside: Iterable[Node], start: Node) -> set[Node]:

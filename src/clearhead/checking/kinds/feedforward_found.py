@@ -64,9 +64,8 @@ def _straight(chain: Chain, branch: Branch, prefix: str) -> Fault | None:
     if any(bends(node, reader) for node in branch.inside if reader.normed(node) is None):
         return None
     matrices = sorted((n for n in branch.inside if weighted(n, reader)), key=lambda n: n.index)
-    widened = any(a.shape[-1] != branch.out.shape[-1] for a in matrices[:-1])
-    if not widened and not re.search("linear|matmul|einsum|conv", matrices[0].name):
-        return None
+    if max((n.shape[-1] for n in matrices[:-1]), default=0) < branch.out.shape[-1]:
+        return None  # A matrix of low rank, in two factors.
     sizes = "→".join(str(n.shape[-1]) for n in matrices)
     evidence = say("block.straight", branch=branch_name(chain, branch), count=len(matrices), sizes=sizes)
     return Fault(

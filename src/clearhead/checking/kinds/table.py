@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clearhead.checking.kinds import attention, block, encoder, lm, loss, norm, positions, rotary, sampler, sdpa
+from clearhead.checking.kinds import attention, block, encoder, lm, loss, norm, positions, rotary, sampler, sdpa, seq2seq
 from clearhead.checking.kinds.kind import Kind
 
 KINDS: dict[str, Kind] = {
@@ -11,6 +11,7 @@ KINDS: dict[str, Kind] = {
         attention.KIND,
         block.KIND,
         encoder.KIND,
+        seq2seq.KIND,
         norm.KIND,
         rotary.KIND,
         positions.KIND,
