@@ -130,6 +130,10 @@ TURN: dict[str, tuple[str, str]] = {
         "the base is {found} (second pair: {second} a position), and {said} is stated",
         "底数为 {found}（第二对每位置 {second}），而声明的是 {said}",
     ),
+    "turn.stored": (
+        "{name} is stored in 16 bits: angles far out are wrong by whole turns, or cos and sin by 0.4 percent",
+        "{name} 以 16 位存储：远处的角度会差出整圈，或 cos 与 sin 有千分之四的误差",
+    ),
     "turn.short": ("fewer than 16 positions can be turned", "可转动的位置不足 16 个"),
     "turn.far": (
         "at position {position} cos and sin are off by {apart} of t·ω (at most {worst} over {length} positions): positions or angles are rounded to 16 bits",

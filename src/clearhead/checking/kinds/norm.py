@@ -174,8 +174,10 @@ def _no_legal(case: NormCase, fits: tuple[Fit, Fit, Fit], record: Record) -> Fou
     fix = say("small.norm_formula_fix", right=RMS if claims_rms(target) else LAYER)
     size = right.left if right.left < 1e3 else None
     if wrong.left < NARROW and wrong.left < other.left:
+        id = "norm.eps-placement" if "(1 / sqrt" in wrong.name else "norm.formula"
+        rest = skipped(tuple(each for each in IDS[1:] if each != id), say("small.norm_after_formula"))
         evidence = say("small.norm_formula", found=wrong.name, left=f"{wrong.left:.1e}", right=f"{right.left:.1e}")
-        return failed("norm.formula", True, evidence, where, fix=fix, effect=size) + rest
+        return failed(id, True, evidence, where, fix=fix, effect=size) + rest
     if other.left < NARROW or not plain_name(target):
         shown = other.name if other.left < NARROW else say("small.norm_unknown")
         return Found(notes=(say("small.norm_named", found=shown),)) + skipped(IDS[1:], say("small.norm_named_skip"))

@@ -66,6 +66,9 @@ class PositionsCase:
         result = self.call(module, seen) if self.call is not None else module(**self._arguments(x, seen, start))
         if isinstance(result, tuple | list):
             result = next(item for item in result if isinstance(item, Tensor))
+        if self.adds:
+            # Axes that are lost must be seen.
+            return result.transpose(0, 1) if self.seq_first and result.dim() == 3 else result
         return _laid(result, x, self.seq_first)
 
     def _arguments(self, x: Tensor, seen: Tensor, start: int) -> dict[str, Any]:
@@ -178,10 +181,10 @@ def _completed(case: PositionsCase) -> PositionsCase:
         module = case.case.ready()
         adds = bool((case(module, x) - case(module, y)).abs().max() > 1e-12) and any(f == "x" for _, f in case.roles)
     stated = size(case.target, Settings(), "context")
-    for length in (64, *([stated] if stated and LENGTH < stated < 64 else []), 32, 16):
-        if length > case.limit and not _refusal(case, length):
-            return replace(case, adds=adds, limit=length)
-    return replace(case, adds=adds)
+    lengths = (64, *([stated] if stated and LENGTH < stated < 64 else []), 32, 16)
+    limit = next((length for length in lengths if length > case.limit and not _refusal(case, length)), case.limit)
+    made = replace(case, adds=adds, limit=limit)
+    return replace(made, case=replace(case.case, run=lambda module, given: made(module, given[0])))
 
 
 def _roles(target: Target, settings: Settings) -> Iterator[tuple[tuple[str, str], ...]]:

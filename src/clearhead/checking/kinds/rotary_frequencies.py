@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from clearhead.checking.kinds.kind import Found
 from clearhead.checking.kinds.norm_claims import failed, passed, skipped
@@ -23,6 +23,11 @@ FAR = (4099, 2047, 1023, 511, 127, 63, 31)
 
 def frequencies(case: RotaryCase, q: Tensor, record: Record) -> Found:
     """Whether the pairs turn as fast as stated, and as fast far out as near."""
+    stored = _stored(case)
+    if stored:
+        evidence = say("turn.stored", name=stored)
+        found = failed("rotary.low-precision", False, evidence, stored, fix=say("turn.narrow_fix"))
+        return found + skipped(("rotary.base",), say("turn.after_axis"))
     pairs = pairs_of(q)
     if pairs is None or case.fed:
         return skipped(("rotary.base", "rotary.low-precision"), say("turn.fed" if case.fed else "turn.no_pairs"))
@@ -134,6 +139,13 @@ def _apart(waves: tuple[Tensor, Tensor], exact: Tensor, size: float) -> Tensor:
     """(T): how far cos and sin of each position are from the exact ones, the size of the turn taken out."""
     cos, sin = waves
     return torch.maximum((cos / size - exact.cos()).abs(), (sin / size - exact.sin()).abs()).amax(-1)
+
+
+def _stored(case: RotaryCase) -> str:
+    """The name of a table or of frequencies that the author stored in 16 bits, "" if there are none."""
+    made = case.target.make()
+    held = dict(made.named_buffers()) | vars(made) if isinstance(made, nn.Module) else {}
+    return next((name for name, value in held.items() if isinstance(value, Tensor) and value.dtype in HALF), "")
 
 
 def _half_ran(record: Record) -> bool:
