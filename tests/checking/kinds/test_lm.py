@@ -24,6 +24,7 @@ from clearhead.checking.kinds.lm_inside import inside, order_matters
 from clearhead.checking.kinds.lm_loss import Reference, own_loss, references
 from clearhead.checking.kinds.lm_made import tied
 from clearhead.checking.kinds.lm_padding import padding
+from clearhead.checking.kinds.lm_parts import attentions, blocks
 from clearhead.checking.kinds.lm_positions import flat
 from clearhead.checking.settings import Settings
 from clearhead.checking.target import target_of
@@ -158,6 +159,29 @@ def test_caches_are_found_and_every_way_to_cut_a_text_is_read(module: ModuleType
         assert sum(pieces) == text.ids.shape[1]
         found, wanted = read_in(case, text, pieces)
         assert (found - wanted).abs().max() <= text.allowed
+
+
+def test_blocks_and_attentions_inside_are_asked_too() -> None:
+    class Unscaled(lm_gpt.SelfAttention):
+        def weigh(self, scores: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
+            return super().weigh(scores * self.head_dim**0.5, seen)
+
+    class Doubled(lm_gpt.Gpt):
+        def blocks(self, width: int, heads: int, layers: int) -> torch.nn.ModuleList:
+            return torch.nn.ModuleList(TwoX(width, heads, self.attention) for _ in range(layers))
+
+    class TwoX(lm_gpt.Block):
+        def forward(self, x: torch.Tensor, past: object = None, keep: object = None) -> tuple[torch.Tensor, object]:
+            y, present = self.attn(self.ln_1(x), past, keep)
+            x = x + x + y
+            return x + self.mlp(self.ln_2(x)), present
+
+    unscaled = opened(target_of(lm_gpt.gpt(Unscaled), "Unscaled", Settings()), Settings())
+    assert [fault.id for fault in attentions(unscaled, Settings()).faults] == ["scale.missing"]
+    doubled = opened(target_of(Doubled, "Doubled", Settings()), Settings())
+    assert [fault.id for fault in blocks(doubled, Settings()).faults] == ["residual.doubled"]
+    right = case_of(lm_gpt, "Gpt")
+    assert (attentions(right, Settings()) + blocks(right, Settings())).faults == ()
 
 
 def test_a_cause_is_believed_only_where_its_change_mends_all() -> None:

@@ -17,6 +17,7 @@ from clearhead.checking.kinds.lm_loss import own_loss
 from clearhead.checking.kinds.lm_made import tied
 from clearhead.checking.kinds.lm_opening import open_lm, rewired
 from clearhead.checking.kinds.lm_padding import padding
+from clearhead.checking.kinds.lm_parts import attentions, blocks, norms
 from clearhead.checking.settings import Settings
 from clearhead.checking.strangers import Attempt
 from clearhead.checking.target import Target
@@ -42,6 +43,9 @@ def check(case: LmCase, settings: Settings) -> Found:
     found += _asked("window.off-by-one", lambda: window_reach(case, seen, layers_of(case, settings)))
     found += _asked("causal.self-masked", lambda: inside(case))
     found += _asked("position.unused", lambda: order_matters(case))
+    found += _asked("scale.missing", lambda: attentions(case, settings))
+    found += _asked("residual.missing", lambda: blocks(case, settings))
+    found += _asked("norm.formula", lambda: norms(case, settings))
     found += _asked("mask.ignored", lambda: padding(case))
     if any(fault.id == "causal.future-leak" for fault in found.faults):
         # One forward that looks ahead is no measure of what a cache should give.
