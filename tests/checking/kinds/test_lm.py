@@ -177,9 +177,9 @@ def test_blocks_and_attentions_inside_are_asked_too() -> None:
             return x + self.mlp(self.ln_2(x)), present
 
     unscaled = opened(target_of(lm_gpt.gpt(Unscaled), "Unscaled", Settings()), Settings())
-    assert [fault.id for fault in attentions(unscaled, Settings()).faults] == ["scale.missing"]
+    assert {fault.id for fault in attentions(unscaled, Settings()).faults} == {"scale.missing"}
     doubled = opened(target_of(Doubled, "Doubled", Settings()), Settings())
-    assert [fault.id for fault in blocks(doubled, Settings()).faults] == ["residual.doubled"]
+    assert {fault.id for fault in blocks(doubled, Settings()).faults} == {"residual.doubled"}
     right = case_of(lm_gpt, "Gpt")
     assert (attentions(right, Settings()) + blocks(right, Settings())).faults == ()
 
