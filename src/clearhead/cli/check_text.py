@@ -7,7 +7,7 @@ from typing import Any
 
 from clearhead.checking.report import Sight
 from clearhead.checking.sight import drawn
-from clearhead.cli.check_words import certainty, columns, effect, heading, verdict
+from clearhead.cli.check_words import certainty, columns, effect, heading, shows_sight, verdict
 from clearhead.messages import say
 
 
@@ -20,11 +20,9 @@ def lines(report: Mapping[str, Any]) -> Iterator[str]:
     yield heading(report)
     for fault in report["faults"]:
         yield from _fault(fault)
-    if report["sight"] is not None and report["faults"]:
-        sight = Sight(**report["sight"])
-        if sight.expected != sight.found:
-            yield ""
-            yield from drawn(sight)
+    if shows_sight(report):
+        yield ""
+        yield from drawn(Sight(**report["sight"]))
     yield ""
     width = max((len(check["id"]) for check in report["checks"]), default=0)
     for check in report["checks"]:

@@ -39,6 +39,17 @@ def effect(fault: Mapping[str, Any]) -> str:
     return "" if fault["effect"] is None else say("cli.check.effect", effect=format(fault["effect"], ".1%"))
 
 
+SEEING = ("causal.", "window.", "mask.", "softmax.", "heads.", "scores.", "batch.", "norm.axis", "feedforward.")
+"""Beginnings of the names of faults that change who sees whom."""
+
+
+def shows_sight(report: Mapping[str, Any]) -> bool:
+    """Whether the picture of who sees whom says something of the faults that were found."""
+    sight = report["sight"]
+    named = any(fault["id"].startswith(SEEING) for fault in report["faults"])
+    return sight is not None and named and sight["expected"] != sight["found"]
+
+
 def columns() -> list[str]:
     """The heading of the table of number types."""
     return [say("cli.check.what"), "float32", "bfloat16", say("cli.check.verdict")]

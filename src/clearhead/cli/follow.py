@@ -11,13 +11,13 @@ import torch
 from clearhead.cli.progress import Progress
 from clearhead.models.config import StackConfig
 from clearhead.training.ceiling import Ceiling, matmul_ceiling, update_flops
-from clearhead.training.conversation_data import ConversationData
 from clearhead.training.dashboard import Dashboard, Dashboards
 from clearhead.training.environment import environment, recorded_environment, resume_warning
 from clearhead.training.estimate import Estimate, Forecast, estimated
 from clearhead.training.memory import available_memory, peak_memory, present_memory
 from clearhead.training.metrics import MetricsFile
 from clearhead.training.needed import Thrift, needed_memory
+from clearhead.training.pair_data import PairData
 from clearhead.training.plan import Plan
 from clearhead.training.precision import precision_of
 from clearhead.training.run import Evaluated, Training, measured_speed
@@ -81,10 +81,12 @@ def estimate_of(plan: Plan, device: torch.device) -> Estimate:
     """
     settings, config, present = plan.settings, plan.run.model, present_memory(device)
     assert isinstance(config, StackConfig)
+    source, window = _lengths(plan, config)
     needed = needed_memory(
         config,
         settings.batch,
-        window=plan.data.longest if isinstance(plan.data, ConversationData) else _window(plan, config),
+        window=window,
+        source=source,
         dtype=settings.dtype,
         optimizer=settings.optimizer,
         thrift=Thrift(settings.micro_batch, settings.recompute, settings.logits_at_once),
@@ -112,8 +114,11 @@ def available(device: torch.device) -> int | None:
     return None if present is None or free is None else present + free
 
 
-def _window(plan: Plan, config: StackConfig) -> int:
-    return plan.data.window(config) if isinstance(plan.data, TextData) else config.context
+def _lengths(plan: Plan, config: StackConfig) -> tuple[int | None, int]:
+    """How many tokens the longest source has, if there are sources, and the longest row that is predicted."""
+    if isinstance(plan.data, PairData):
+        return plan.data.longest
+    return None, plan.data.window(config) if isinstance(plan.data, TextData) else plan.data.longest
 
 
 def _device(training: Training) -> torch.device:

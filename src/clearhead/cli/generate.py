@@ -223,4 +223,10 @@ def _search(loaded: Loaded, asked: Namespace, prompts: Sequence[str]) -> None:
 
 def _before(loaded: Loaded, prompt: str | Sequence[int]) -> str:
     """What is shown before the text: a decoder continues its prompt, an answer stands alone."""
-    return "" if answers(loaded) or not isinstance(prompt, str) else prompt.lstrip("\n")
+    from clearhead.text.numbers import knows_no_words  # noqa: PLC0415
+
+    if answers(loaded) or not isinstance(prompt, str):
+        return ""
+    # Numbers that touch would be read as one.
+    between = " " if knows_no_words(loaded.tokenizer) and prompt[-1:].strip() else ""
+    return prompt.lstrip("\n") + between

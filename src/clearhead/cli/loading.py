@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from clearhead.cli.bar import bar_of
+from clearhead.cli.options import tell
 from clearhead.messages import say
 
 if TYPE_CHECKING:
@@ -16,8 +17,9 @@ DELAY = 2.0
 
 
 def loaded_model(name: str, dtype: str, device: str) -> Loaded:
-    """The model that the user named, with a bar if that takes long; raises as `load`."""
+    """The model that the user named, with a bar if that takes long; says if it came without a tokenizer; raises as `load`."""
     from clearhead.formats.load import load  # noqa: PLC0415 - torch comes after the flags are right
+    from clearhead.text.numbers import knows_no_words  # noqa: PLC0415
 
     with ExitStack() as stack:
         bar, before = None, 0
@@ -28,4 +30,8 @@ def loaded_model(name: str, dtype: str, device: str) -> Loaded:
             bar.move(read - before)
             before = read
 
-        return load(name, dtype=dtype, device=device, watch=watch)
+        loaded = load(name, dtype=dtype, device=device, watch=watch)
+    if knows_no_words(loaded.tokenizer):
+        # Words would be left out without a word.
+        tell(say("text.numbers_alone", path=loaded.source))
+    return loaded

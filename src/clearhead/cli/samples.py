@@ -33,7 +33,8 @@ def sampled(training: Training, plan: Plan) -> str:
     assert isinstance(model, Decoder | Encoder | EncoderDecoder)
     assert isinstance(run.model, DecoderConfig | EncoderConfig | EncoderDecoderConfig)
     with evaluating(model):
-        return sample(Loaded(model, run.tokenizer, run.model, run.path, run.chat_template()), plan.data)
+        loaded = Loaded(model, run.tokenizer, run.model, run.path, run.chat_template(), ends=run.ends)
+        return sample(loaded, plan.data)
 
 
 def sample(loaded: Loaded, data: Data) -> str:
