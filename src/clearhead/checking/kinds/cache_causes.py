@@ -32,7 +32,7 @@ def cause(case: LmCase, text: Reading, wrong: Wrong) -> Found:
         wrong: pieces -> how far the logits are off.
     """
     pieces, by = min(wrong.items(), key=lambda item: (len(item[0]), item[0]))
-    facts = {"pieces": "+".join(map(str, pieces)), "by": f"{by:.1e}", "size": f"{text.size:.1e}"}
+    cut, off, size = "+".join(map(str, pieces)), f"{by:.1e}", f"{text.size:.1e}"
     where = written_at(case, text)
     worst = max(wrong.values())
     same = same_object(case, text)
@@ -41,20 +41,20 @@ def cause(case: LmCase, text: Reading, wrong: Wrong) -> Found:
         return failed(name, evidence, where=where, largest=worst, effect=worst / text.size if worst < 1e300 else None)
 
     if same:
-        return named("cache.shared-between-blocks", say("lm.shared_object", **facts))
+        return named("cache.shared-between-blocks", say("lm.shared_object", pieces=cut, by=off, size=size))
     if _placed(case, text, wrong):
-        return named("position.offset", say("lm.offset", **facts))
+        return named("position.offset", say("lm.offset", pieces=cut, by=off, size=size))
     length = text.ids.shape[1]
     # The last output alone may be all that is given: then a piece that is wrong where single tokens are right tells.
     whole = (length,) in wrong and (1,) * length not in wrong
     if not whole and _one_layer_agrees(case, text, wrong):
-        return named("cache.shared-between-blocks", say("lm.one_layer", **facts))
+        return named("cache.shared-between-blocks", say("lm.one_layer", pieces=cut, by=off, size=size))
     if whole or _unmasked(case, text):
-        return named("cache.prefill-unmasked", say("lm.unmasked", **facts))
+        return named("cache.prefill-unmasked", say("lm.unmasked", pieces=cut, by=off, size=size))
     lost = _lost(case, text)
     if lost is not None:
-        return named("causal.top-left", say("lm.top_left", query=lost[0], lost=lost[1], **facts))
-    return named("cache.mismatch", say("lm.mismatch", **facts))
+        return named("causal.top-left", say("lm.top_left", query=lost[0], lost=lost[1], pieces=cut, by=off, size=size))
+    return named("cache.mismatch", say("lm.mismatch", pieces=cut, by=off, size=size))
 
 
 def written_at(case: LmCase, text: Reading) -> str:
