@@ -68,10 +68,6 @@ def reported(name: str, kind: str, findings: Sequence[LoopFinding]) -> Report:
 
 
 def _fix(id: str) -> str:
-    fixes = {
-        "train.accumulation": "functions.fix_accumulation",
-        "loss.mean-of-means": "functions.fix_accumulation",
-        "loss.pads-counted": "functions.fix_accumulation",
-        "train.gradients-kept": "functions.fix_kept",
-    }
-    return say(fixes.get(id, "functions.fix_resume"))
+    if id in ("train.accumulation", "loss.mean-of-means", "loss.pads-counted"):
+        return say("functions.fix_accumulation")
+    return say("functions.fix_kept") if id == "train.gradients-kept" else say("functions.fix_resume")

@@ -18,6 +18,9 @@ NORMALISING = r"norm"
 TURNING = r"rot(ary|ate)|rope"
 PLACING = r"pos(ition|_?enc|_?emb)|sinusoid|\bpe\b|encoding|^wpe"
 SCORING = r"loss|cross_entropy|\bnll"
+DRAWN = {"logits", "lm_logits", "next_token_logits", "scores", "probs", "probabilities"}
+TAUGHT = {"labels", "targets", "target", "y"}
+"""What parameters are called that are drawn from, and that a model is taught with."""
 CHOOSING = r"sampl|top_?[kp]|nucleus|penalty|temperature|next_token|logits_proc|filter|warp|min_p"
 
 
@@ -41,9 +44,14 @@ def _of_function(target: Target) -> list[str]:
     by_name = next((kinds for words, kinds in NAMED if re.search(words, name)), None)
     if by_name is not None:
         return by_name
-    if first[:1] == ["logits"]:
-        return ["loss", "sampler"] if {"labels", "targets", "target"} & set(first) else ["sampler", "loss"]
+    if DRAWN & set(first):
+        return _of_logits(first)
     return ["sdpa", "rotary"] if len(first) >= 3 else ["rotary", "norm", "positions", "sdpa"]
+
+
+def _of_logits(first: list[str]) -> list[str]:
+    """What takes logits, or the chances that they give: with targets it is a loss."""
+    return ["loss", "sampler"] if TAUGHT & set(first) else ["sampler", "loss"]
 
 
 def _of_module(target: Target) -> list[str]:
@@ -84,6 +92,8 @@ def _only_embeds(made: nn.Module) -> bool:
 
 def _small(name: str, first: list[str], matrices: list[nn.Parameter]) -> list[str]:
     """A module without projections."""
+    if DRAWN & set(first):
+        return _of_logits(first)
     if re.search(TURNING, name):
         return ["rotary", "positions"]
     if re.search(PLACING, name) and not re.search(NORMALISING, name):

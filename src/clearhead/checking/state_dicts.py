@@ -138,17 +138,22 @@ def _compared(saved: nn.Module, loaded: Mapping[str, Any]) -> tuple[list[Check],
     ]
     lost = [name for name, each in wanted.items() if not _is(loaded.get(name), each) and name not in turned]
     apart = [pair for pair in _ties(wanted) if not _one_storage(loaded, pair)]
-    number = say("functions.returned", number=len(wanted))
+    number, every = len(wanted), say("functions.returned", number=len(wanted))
+    untied = [" = ".join(pair) for pair in apart]
     found = [
-        (TRANSPOSED, turned, "functions.turned", "functions.fix_turned"),
-        (PARTIAL, lost, "functions.lost", "functions.fix_lost"),
-        (TYING, [" = ".join(pair) for pair in apart], "functions.untied", "functions.fix_untied"),
+        (TRANSPOSED, turned, say("functions.turned", number=len(turned), all=number, names=", ".join(turned[:4]))),
+        (PARTIAL, lost, say("functions.lost", number=len(lost), all=number, names=", ".join(lost[:4]))),
+        (TYING, untied, say("functions.untied", number=len(untied), all=number, names=", ".join(untied[:4]))),
     ]
+    fixes = {
+        TRANSPOSED: say("functions.fix_turned"),
+        PARTIAL: say("functions.fix_lost"),
+        TYING: say("functions.fix_untied"),
+    }
     checks, faults = [], []
-    for id, names, key, fix in found:
-        evidence = say(key, number=len(names), all=len(wanted), names=", ".join(names[:4])) if names else number
-        checks.append(Check(id, "fail" if names else "pass", evidence, len(names) / len(wanted)))
-        faults += [Fault(id, "reproduced", evidence, "", say(fix), len(names) / len(wanted))] if names else []
+    for id, names, evidence in found:
+        checks.append(Check(id, "fail" if names else "pass", evidence if names else every, len(names) / number))
+        faults += [Fault(id, "reproduced", evidence, "", fixes[id], len(names) / number)] if names else []
     return checks, faults
 
 
