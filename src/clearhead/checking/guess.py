@@ -44,8 +44,8 @@ def _of_function(target: Target) -> list[str]:
     by_name = next((kinds for words, kinds in NAMED if re.search(words, name)), None)
     if by_name is not None:
         return by_name
-    if DRAWN & set(first):
-        return _of_logits(first)
+    if DRAWN & set(first) or (TAUGHT | {"ids"}) & set(first[1:2]):
+        return _of_logits(first) if DRAWN & set(first) else ["loss", "sampler"]
     return ["sdpa", "rotary"] if len(first) >= 3 else ["rotary", "norm", "positions", "sdpa"]
 
 
@@ -67,7 +67,7 @@ def _of_module(target: Target) -> list[str]:
     ]
     own_matrices = [p for p in made.parameters() if sum(n > 1 for n in p.shape) >= 2]
     if not matrices and len(own_matrices) < 2:
-        return _small(name, first, own_matrices)
+        return _of_logits(first) if DRAWN & set(first) else _small(name, first, own_matrices)
     attentions = _attentions(made)
     if attentions > 1:
         return ["encoder", "block", "attention"]
@@ -92,8 +92,6 @@ def _only_embeds(made: nn.Module) -> bool:
 
 def _small(name: str, first: list[str], matrices: list[nn.Parameter]) -> list[str]:
     """A module without projections."""
-    if DRAWN & set(first):
-        return _of_logits(first)
     if re.search(TURNING, name):
         return ["rotary", "positions"]
     if re.search(PLACING, name) and not re.search(NORMALISING, name):
