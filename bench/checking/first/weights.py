@@ -258,13 +258,6 @@ class Squeezed(Heads):
         return super().forward(hidden_states).squeeze()
 
 
-class SqueezedFirst(Heads):
-    """A batch of one loses its axis."""
-
-    def forward(self, hidden_states: Tensor) -> Tensor:
-        return super().forward(hidden_states).squeeze(0)
-
-
 class BatchNormed(Heads):
     """Statistics of the batch, as is said."""
 
@@ -292,7 +285,6 @@ CASES = [
     Case("RowsMixed", "attention", "batch.mixing"),
     Case("RowsFolded", "attention", "batch.mixing", ("heads.merge-without-transpose",)),
     Case("Squeezed", "attention", "shape.squeezed"),
-    Case("SqueezedFirst", "attention", "shape.squeezed"),
     Case("zero_output", "attention"),
     Case("keys_written_out", "attention"),
     Case("all_frozen", "attention"),

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bench.checking.case import Case
+from bench.checking.first.weights import Heads
 
 VOCAB, WIDTH = 61, 16
 
@@ -183,7 +184,15 @@ def frozen_block() -> Any:
     return made
 
 
+class SqueezedFirst(Heads):
+    """A batch of one loses its axis."""
+
+    def forward(self, hidden_states: Tensor) -> Tensor:
+        return super().forward(hidden_states).squeeze(0)
+
+
 CASES = [
+    Case("SqueezedFirst", "attention", "shape.squeezed"),
     Case("RowsZero", "lm", "weights.rows-zero"),
     Case("RowsCut", "lm", "weights.rows-zero"),
     Case("DeadUnits", "lm", "weights.dead-units"),

@@ -5,6 +5,7 @@ A test holds the two languages to the same fields and every key to being used.
 
 from clearhead.messages import (
     adapting,
+    asserts,
     check,
     check_attention,
     check_block,
@@ -77,6 +78,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     **check_attention.MESSAGES,
     **check_block.MESSAGES,
     **check_common.MESSAGES,
+    **asserts.MESSAGES,
     **check_draws.MESSAGES,
     **check_functions.MESSAGES,
     **check_lm.MESSAGES,

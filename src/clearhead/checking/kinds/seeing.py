@@ -40,9 +40,10 @@ class Forgetful:
     def __init__(self, module: Any) -> None:
         self.module = module
 
-    def __call__(self, *given: Any, **named: Any) -> Any:
-        """As the module."""
-        return copy.deepcopy(self.module)(*given, **named)
+    @property
+    def __call__(self) -> Any:
+        """A fresh copy of the module: what is called, with whatever arguments, is that."""
+        return copy.deepcopy(self.module)
 
 
 def moved(one: Tensor, other: Tensor) -> Tensor:
