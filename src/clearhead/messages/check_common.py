@@ -9,21 +9,9 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "B={rows} T={length}: {calls} calls of one copy in evaluation mode with one input differ by {gap} of the output's size",
         "B={rows} T={length}：同一副本在评估模式下对同一输入调用 {calls} 次，输出相差其大小的 {gap}",
     ),
-    "common.fix_eval_dropout": (
-        "pass training=self.training (for scaled_dot_product_attention dropout_p=self.p if self.training else 0.0), or use an nn.Dropout held by the module",
-        "传入 training=self.training（scaled_dot_product_attention 用 dropout_p=self.p if self.training else 0.0），或使用模块持有的 nn.Dropout",
-    ),
-    "common.fix_noise": (
-        "draw random numbers in training alone: if self.training: ...",
-        "只在训练时抽取随机数：if self.training: ...",
-    ),
     "common.recreated": (
         "{count} parameters are made at each call of forward, the first in {layer}: they are in no state dict, never train, and start anew at each call",
         "每次调用 forward 都会新建 {count} 个参数，第一个属于 {layer}：它们不在 state dict 中，不会训练，且每次调用都重新初始化",
-    ),
-    "common.fix_recreated": (
-        "make the layer in __init__, self.layer = nn.Linear(...), and call it in forward",
-        "在 __init__ 中创建该层（self.layer = nn.Linear(...)），在 forward 中调用它",
     ),
     "common.stale": (
         "B={rows} T={length}: the output of a copy that has run another input before differs from that of a fresh copy by {gap}",
@@ -32,10 +20,6 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "common.stale_raises": (
         "a copy that has run another input of the same size raises {reason}, a fresh one does not",
         "先运行过同样大小另一输入的副本抛出 {reason}，全新副本则不会",
-    ),
-    "common.fix_stale": (
-        "keep no state of a call in the module: take the cache as an argument, or empty it at the start of each sequence",
-        "不要在模块中保留某次调用的状态：把缓存作为参数传入，或在每个序列开始时清空它",
     ),
     "common.gradients_differ": (
         "the output with gradients recorded differs from that under no_grad by {gap}: two paths of the code do not compute the same",
@@ -57,10 +41,6 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "dropout stated in {stated} and set to {share}: {calls} calls in training mode differ by {gap} in outputs and gradients",
         "{stated} 声明了 dropout，设为 {share}：训练模式下 {calls} 次调用的输出与梯度相差 {gap}",
     ),
-    "common.fix_never_active": (
-        "apply it: x = self.dropout(x), with the result used, and training=self.training for the functions",
-        "真正使用它：x = self.dropout(x) 并使用其结果；函数形式请传 training=self.training",
-    ),
     "common.no_masks": (
         "no random mask of ones and zeros is multiplied by hand in training",
         "训练时没有手工相乘的随机 0/1 掩码",
@@ -72,10 +52,6 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "common.no_rescale": (
         "a random mask at {line} drops a share of {share}, and nothing multiplies by 1/{kept}: the expectation is {kept} of what evaluation gives",
         "{line} 的随机掩码丢弃比例为 {share}，而没有任何地方乘以 1/{kept}：期望只有评估时的 {kept}",
-    ),
-    "common.fix_rescale": (
-        "divide what is kept by 1 - p, x * mask / (1 - p), or use F.dropout",
-        "将保留的值除以 1 - p，即 x * mask / (1 - p)，或使用 F.dropout",
     ),
     "common.no_rows": (
         "the output has shape {shape} for {rows} rows: it has no axis of rows",
@@ -97,10 +73,6 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "the same two rows in a batch of 2 and in one of {rows} differ by {gap}",
         "同样两行在 2 行的批次与 {rows} 行的批次中相差 {gap}",
     ),
-    "common.fix_mixing": (
-        "keep rows apart: no sum, softmax, norm or matrix product over the first axis; check batch_first and each view, transpose and reshape",
-        "各行应互不相干：不要沿第一个轴求和、softmax、归一化或做矩阵乘；检查 batch_first 以及每个 view、transpose、reshape",
-    ),
     "common.batch_statistics": (
         "rows depend on each other, and the code says so (statistics of the batch, or a capacity): legal, but no row is what it is alone",
         "各行相互依赖，而代码已说明（批统计量或容量限制）：合法，但任何一行都不同于单独运行时",
@@ -121,10 +93,6 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "rows do not see each other, but a batch of one gives another output, by {gap}, than the same row in a larger batch",
         "各行互不可见，但单行批次的输出与较大批次中的同一行相差 {gap}",
     ),
-    "common.fix_squeezed": (
-        "name the axis that is removed, squeeze(dim), and only one that is 1 by construction; index with x[:, -1:] or keepdim=True where an axis must stay",
-        "写明要去掉的轴 squeeze(dim)，且只去掉构造上必为 1 的轴；需要保留轴时用 x[:, -1:] 或 keepdim=True",
-    ),
     "common.weights_seen": (
         "{count} parameters and the buffers were looked at",
         "查看了 {count} 个参数以及缓冲区",
@@ -137,41 +105,21 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{name} {shape} is all zeros: it passes nothing on",
         "{name} {shape} 全为零：什么也传不过去",
     ),
-    "common.fix_zero": (
-        "initialise it, for instance with nn.init.normal_(weight, std=0.02), or load it: see what left it at zero",
-        "对其初始化，例如 nn.init.normal_(weight, std=0.02)，或加载权重；查明是什么使其保持为零",
-    ),
     "common.non_finite": (
         "{name} holds {count} of {total} values that are NaN or infinite",
         "{name} 的 {total} 个值中有 {count} 个是 NaN 或无穷",
-    ),
-    "common.fix_non_finite": (
-        "initialise or load it again, and look for torch.empty, a division by zero, or a step that diverged",
-        "重新初始化或加载，并检查 torch.empty、除零或发散的训练步",
     ),
     "common.frozen": (
         "{name} has requires_grad False, and nothing in the code says that it is frozen",
         "{name} 的 requires_grad 为 False，而代码中没有说明它被冻结",
     ),
-    "common.fix_frozen": (
-        "set requires_grad_(True), or make it a buffer if it must not train",
-        "设为 requires_grad_(True)；若本不应训练，请改为 buffer",
-    ),
     "common.rows_zero": (
         "{count} of {total} rows of {name} are all zeros ({rows}) and none is said to be padding",
         "{name} 的 {total} 行中有 {count} 行全为零（{rows}），且没有说明它们是填充",
     ),
-    "common.fix_rows_zero": (
-        "initialise every row, or state padding_idx for the one that stands for padding",
-        "初始化每一行；若某行表示填充，请声明 padding_idx",
-    ),
     "common.dead": (
         "{count} {axis} of {name} are all zeros ({which}): these units take in, or give, nothing",
         "{name} 中有 {count} 个 {axis} 全为零（{which}）：这些单元不接收或不给出任何信息",
-    ),
-    "common.fix_dead": (
-        "initialise them like the others; if they were pruned, remove them",
-        "像其他单元一样初始化；若已剪枝，请直接移除",
     ),
     "common.heads_differ": (
         "no two heads have equal query weights",
@@ -181,10 +129,6 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "heads {one} and {other} of {where} have equal query weights to the last bit: they compute the same and get the same gradient",
         "{where} 的第 {one} 与第 {other} 个头查询权重逐位相同：它们计算相同，梯度也相同",
     ),
-    "common.fix_heads_tied": (
-        "initialise each head by itself: no repeat, expand or copy of one head's weights",
-        "分别初始化每个头：不要重复、扩展或复制同一个头的权重",
-    ),
     "common.registered": (
         "everything trainable that can be reached from the module is among its {count} parameters",
         "从模块可达的一切可训练内容都在其 {count} 个参数之中",
@@ -192,10 +136,6 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "common.unregistered": (
         "{where} ({what}, {count} numbers) is held by the module, but is not among its parameters: not saved, not moved, not trained",
         "模块持有 {where}（{what}，{count} 个数），但它不在参数之中：不会保存、移动或训练",
-    ),
-    "common.fix_unregistered": (
-        "hold layers in nn.ModuleList or nn.ModuleDict and tensors in nn.Parameter, as attributes of the module",
-        "用 nn.ModuleList 或 nn.ModuleDict 保存层，用 nn.Parameter 保存张量，并作为模块的属性",
     ),
     "common.not_shared": (
         "no list of blocks has the same block twice",
@@ -208,10 +148,6 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "common.shared": (
         "{where} has the same {kind} {count} times: {count} layers with the weights of one",
         "{where} 包含同一个 {kind} {count} 次：{count} 层只有一层的权重",
-    ),
-    "common.fix_shared": (
-        "make each anew: nn.ModuleList(Block(...) for _ in range(layers)), not [block] * layers",
-        "逐个新建：nn.ModuleList(Block(...) for _ in range(layers))，而不是 [block] * layers",
     ),
     "common.block_again": (
         "{block} runs {count} times in one call, and {count} layers are stated: they have the weights of one",
@@ -229,10 +165,6 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{head}.weight and {table}.weight are two parameters that share memory only until the module is moved or converted, and get two gradients",
         "{head}.weight 与 {table}.weight 是两个参数，只在模块移动或转换类型之前共享内存，且各有各的梯度",
     ),
-    "common.fix_tying": (
-        "make them one parameter: self.{head}.weight = self.{table}.weight, after both are made and initialised, and load into one",
-        "使其成为同一个参数：在两者创建并初始化之后写 self.{head}.weight = self.{table}.weight，并只加载一次",
-    ),
     "common.no_gradient": (
         "no gradient could be taken: {reason}",
         "无法求梯度：{reason}",
@@ -244,10 +176,6 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "common.unused": (
         "{count} parameters get no gradient from {inputs} random inputs with random weights: {names}",
         "权重随机时，{count} 个参数从 {inputs} 个随机输入得不到梯度：{names}",
-    ),
-    "common.fix_unused": (
-        "use it in forward, without detach, .data, .item() or no_grad on its way to the output; or remove it",
-        "在 forward 中使用它，且通往输出的路上不要有 detach、.data、.item() 或 no_grad；否则删除它",
     ),
     "common.refuses_float64": (
         "the code refuses float64; it was checked in float32, with the rounding of that",
@@ -264,10 +192,6 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "common.half": (
         "{what} at {line} runs in {kind} inside a {run} run",
         "{run} 运行中，{line} 的 {what} 以 {kind} 计算",
-    ),
-    "common.fix_half": (
-        "compute it in float32 or wider, x.float(), and convert the result back with .to(x.dtype)",
-        "以 float32 或更宽的类型计算（x.float()），再用 .to(x.dtype) 转回",
     ),
     "common.types_watched": (
         "none of {count} operations of a {run} run is in 16 bit",
@@ -297,9 +221,5 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "common.hard_coded": (
         "{culprit} stays on the processor when weights and inputs are moved: {reason}",
         "移动权重与输入后，{culprit} 仍留在处理器上：{reason}",
-    ),
-    "common.fix_hard_coded": (
-        "make it with device=x.device, or hold it with self.register_buffer(name, tensor, persistent=False)",
-        "用 device=x.device 创建它，或用 self.register_buffer(name, tensor, persistent=False) 保存",
     ),
 }

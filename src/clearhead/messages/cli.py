@@ -25,6 +25,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "there is no option {flag} here; did you mean {near}?",
         "这里没有选项 {flag}；是不是 {near}？",
     ),
+    "cli.word_too_many": (
+        "there is no place for {word} here; type --help to see what the command takes",
+        "这里不接受 {word}；请用 --help 查看该命令的参数",
+    ),
     "cli.config_not_utf8": (
         "the --config file is not UTF-8 ({reason}); save it as UTF-8 (in PowerShell: | Out-File -Encoding utf8)",
         "--config 文件不是 UTF-8（{reason}）；请以 UTF-8 保存（PowerShell 中：| Out-File -Encoding utf8）",
@@ -190,14 +194,14 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "Memory to train in float32, {batch} pairs of {source_context} source and {context} target tokens at a time",
         "以 float32 训练所需内存，每次 {batch} 对，每对 {source_context} 个源 token 与 {context} 个目标 token",
     ),
-    "cli.info.generation_bytes": ("Memory to generate in float32", "以 float32 生成所需内存"),
+    "cli.info.generation_bytes": ("Memory to generate in {dtype}", "以 {dtype} 生成所需内存"),
     "cli.info.generation_bytes_encoder": (
-        "Memory to read one row of {context} tokens in float32; an encoder keeps no cache",
-        "以 float32 读取一行 {context} 个 token 所需内存；编码器没有缓存",
+        "Memory to read one row of {context} tokens in {dtype}; an encoder keeps no cache",
+        "以 {dtype} 读取一行 {context} 个 token 所需内存；编码器没有缓存",
     ),
     "cli.info.generation_bytes_pair": (
-        "Memory to generate {context} tokens from {source_context} in float32; the cache holds the keys and values of both",
-        "以 float32 由 {source_context} 个源 token 生成 {context} 个 token 所需内存；缓存含两者的键与值",
+        "Memory to generate {context} tokens from {source_context} in {dtype}; the cache holds the keys and values of both",
+        "以 {dtype} 由 {source_context} 个源 token 生成 {context} 个 token 所需内存；缓存含两者的键与值",
     ),
     "cli.doctor.right": ("right:", "正确:"),
     "cli.doctor.wrong": ("WRONG:", "错误:"),

@@ -6,7 +6,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "--format {format}: there is no such format; known: {known}",
         "--format {format}：没有这种格式；已知的有：{known}",
     ),
-    "cli.export.bar": ("writing", "写入"),
+    "cli.writing": ("writing", "写入"),
     "cli.export.written": ("{folder}: written as {family}, {size}", "{folder}：已写成 {family}，{size}"),
     "cli.export.load": (
         'transformers.{architecture}.from_pretrained("{folder}") loads it.',
@@ -17,7 +17,6 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "没有写出分词器：此模型直接读 id。",
     ),
     "cli.import.about": ("make a run directory of somebody else's model", "把别人的模型变成运行目录"),
-    "cli.import.bar": ("writing", "写入"),
     "cli.import.written": ("{source} ({origin}) is now the run {out}", "{source}（{origin}）已成为运行目录 {out}"),
     "cli.import.loaded": ("  loaded       {count}", "  已加载       {count}"),
     "cli.import.retied": ("  retied       {found}", "  重新共享     {found}"),
@@ -60,6 +59,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "cli.models.unknown": (
         'models add "{name}": there is no such model; did you mean {near}? There are {known}',
         "models add “{name}”：没有这个模型；是不是 {near}？可用 {known}",
+    ),
+    "cli.models.unnamed": (
+        "models add: which one? type `clearhead models add {first}`; there are {known}",
+        "models add：要安装哪一个？请执行 `clearhead models add {first}`；可用 {known}",
     ),
     "cli.models.unknown_action": (
         "models {action}: there is no such action; type `clearhead models` or `clearhead models add NAME`",

@@ -46,8 +46,13 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "编码器通过猜被遮住的 token 来学习，需要 MaskedToken 头，而不是 {head}；请不要给出 --model.head",
     ),
     "training.no_mask": (
-        "the tokenizer of this encoder has no id that stands for a hidden token; continue an encoder that clearhead has trained",
-        "这个编码器的分词器没有代表被遮住的 token 的编号；请继续训练由 clearhead 训练的编码器",
+        "the tokenizer of this encoder has no id that stands for a hidden token; continue one that clearhead has trained, or a folder whose tokenizer_config.json names a mask_token",
+        "这个编码器的分词器没有代表被遮住的 token 的编号；请继续训练由 clearhead 训练的编码器，或 tokenizer_config.json 写明了 mask_token 的文件夹",
+    ),
+    "training.no_numbers": (
+        "the model has no tokenizer, so that its texts are ids, numbers with spaces between (5 17 3), and here are too few; give such"
+        " texts, or continue a model that has a tokenizer",
+        "该模型没有分词器，其文本是以空格分隔的数字编号（5 17 3），而这里的编号太少；请给出这样的文本，或继续训练带分词器的模型",
     ),
     "training.pairs_need_marks": (
         "the tokenizer has no marks that begin and end a target; continue a model that has learnt from pairs",

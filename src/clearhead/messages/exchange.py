@@ -21,6 +21,22 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{path}: clearhead does not know the field {field} ({value}) of a {family}; it may change the computation, so that nothing is loaded",
         "{path}：clearhead 不认识 {family} 的字段 {field}（{value}）；它可能改变计算，因此不加载",
     ),
+    "exchange.field_large": (
+        "{path}: {field} is {value}, and no model has more than {most}; the file is damaged, take another copy",
+        "{path}：{field} 是 {value}，而任何模型都不超过 {most}；文件已损坏，请换一份",
+    ),
+    "exchange.field_divides": (
+        "{path}: {field} is {value}, which does not divide {other}, {whole}, as in a {family} it must; the file is damaged, take another copy",
+        "{path}：{field} 是 {value}，不能整除 {other} 的 {whole}，而 {family} 要求整除；文件已损坏，请换一份",
+    ),
+    "exchange.field_odd": (
+        "{path}: by {field} ({value}) a {family} turns {count} features of each head, an odd number, of which no model of clearhead's is; use a model that turns an even number",
+        "{path}：按 {field}（{value}），{family} 在每个头中旋转 {count} 个特征，是奇数，clearhead 没有这样的模型；请使用旋转偶数个特征的模型",
+    ),
+    "exchange.impossible": (
+        "{path} describes a model that cannot be: {reason}; the file is damaged or has been edited, take another copy",
+        "{path} 描述的模型不可能存在：{reason}；文件已损坏或被改动过，请换一份",
+    ),
     "exchange.not_finite": (
         "{path}: {name} holds a number that is not finite (NaN or infinity); the file is damaged, take another copy",
         "{path}：{name} 含有非有限的数（NaN 或无穷）；文件已损坏，请换一份",

@@ -5,6 +5,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{path} is there already, and nothing in it is written over; give a folder that is new or empty",
         "{path} 已存在，其中的内容不会被覆盖；请给出新的或空的文件夹",
     ),
+    "export.inside": (
+        "{path} lies inside the run {run}, whose files a training may be writing; give a folder elsewhere",
+        "{path} 位于运行目录 {run} 之内，训练可能正在写入其中的文件；请给出别处的文件夹",
+    ),
     "export.no_family": (
         "no Hugging Face architecture that clearhead writes has all parts of this model: the nearest, {family}, differs in {parts}; only a model that is trained as it has them can be exported",
         "clearhead 能写的 Hugging Face 架构中，没有一个具备此模型的全部部件：最接近的 {family} 在以下方面不同：{parts}；只有按它的部件训练的模型才能导出",

@@ -109,10 +109,6 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{path}: {name} is {value}, another number for some blocks than for others, which is not supported; use a model whose blocks are alike",
         "{path}：{name} 是 {value}，各层的数值不同，目前不支持；请使用各层相同的模型",
     ),
-    "gguf.impossible": (
-        "{path} describes a model that cannot be: {reason}",
-        "{path} 描述的模型不可能存在：{reason}",
-    ),
     "gguf.turns": (
         "{path}: rope_freqs.weight is none of the scalings that clearhead knows (Llama 3's by 8 or 32); use a model with one of these",
         "{path}：rope_freqs.weight 不是 clearhead 已知的缩放（Llama 3 的 8 或 32 倍）；请使用其中之一的模型",

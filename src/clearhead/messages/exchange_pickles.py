@@ -5,6 +5,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{path} asks for {name} to be run when it is read, which clearhead never does; save what is needed alone: torch.save(model.state_dict(), ...)",
         "{path} 要求在读取时运行 {name}，clearhead 从不这样做；请只保存所需内容：torch.save(model.state_dict(), ...)",
     ),
+    "exchange.meta_code": (
+        "{path} asks for {name} to be run when it is read, which clearhead never does; write it anew with nanoGPT's prepare.py, or take it away to see ids",
+        "{path} 要求在读取时运行 {name}，clearhead 从不这样做；请用 nanoGPT 的 prepare.py 重新生成，或将其移走以直接使用编号",
+    ),
     "exchange.pickle_damaged": (
         "{path} cannot be read without doubt ({reason}); it is damaged or another kind of file, take another copy",
         "{path} 无法可靠读取（{reason}）；文件已损坏或是别的类型，请换一份",

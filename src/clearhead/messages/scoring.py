@@ -10,15 +10,15 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "文本由解码器评分，而该模型是 {name}；请给它与训练时同类的材料",
     ),
     "scoring.wants_encoder": (
-        "hidden tokens are guessed by an encoder with head MaskedToken, and this model is a {name}; give it what it was trained on",
-        "遮住的 token 由带 MaskedToken 头的编码器猜测，而该模型是 {name}；请给它与训练时同类的材料",
+        "hidden tokens are guessed by an encoder with head MaskedToken, and this model is {name}; give one that was trained on hidden tokens",
+        "遮住的 token 由带 MaskedToken 头的编码器猜测，而该模型是 {name}；请给出以遮住 token 方式训练的模型",
     ),
     "scoring.no_mask": (
-        "the tokenizer of this model has no mark that hides a token; take a model that was trained on masked tokens",
-        "该模型的分词器没有用来遮住 token 的标记；请使用以遮住 token 方式训练的模型",
+        "the tokenizer of this model has no mark that hides a token; take one that clearhead has trained on masked tokens, or a folder whose tokenizer_config.json names a mask_token",
+        "该模型的分词器没有用来遮住 token 的标记；请使用由 clearhead 以遮住 token 方式训练的模型，或 tokenizer_config.json 写明了 mask_token 的文件夹",
     ),
     "scoring.wants_pairs": (
-        "pairs are scored by an encoder-decoder, and this model is a {name}; give it texts",
+        "pairs are scored by an encoder-decoder, and this model is another kind, {name}; give it texts",
         "成对数据由编码器-解码器评分，而该模型是 {name}；请给它文本",
     ),
     "scoring.no_template": (

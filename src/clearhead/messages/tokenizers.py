@@ -25,6 +25,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "The tokenizer has {tokens:,} tokens and the model {rows:,} ids; they do not belong together: take both from the same place.",
         "分词器有 {tokens:,} 个 token，而模型只有 {rows:,} 个编号；二者不是一套：请使用同一来源的文件。",
     ),
+    "text.numbers_alone": (
+        "{path} has no tokenizer: its texts are ids, written as numbers with spaces between (5 17 3); whatever else is written is left out.",
+        "{path} 没有分词器：它的文本是以空格分隔的数字编号（5 17 3），其他内容都会被忽略。",
+    ),
     "text.numbers_size": (
         "A vocabulary of {size} ids cannot be: choose between 1 and {most:,}.",
         "词表不可能有 {size} 个编号：请选 1 到 {most:,} 之间的数。",
