@@ -1,0 +1,1 @@
+"""Modules of the third set; each file lists its modules in CASES."""
