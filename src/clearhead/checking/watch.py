@@ -18,9 +18,9 @@ _ROOTS = (str(Path(torch.__file__).parent), str(Path(__file__).parents[1]))
 """Folders whose frames are not the user's: PyTorch's and ours."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Op:
-    """One operation as it ran.
+    """One operation as it ran; equal to itself alone, as its tensors cannot be compared in one word.
 
     Args:
         name: of the function, without its module: "softmax", "matmul", "masked_fill", "scaled_dot_product_attention", "__setitem__".
@@ -47,9 +47,9 @@ class Op:
         return self.keywords.get(keyword, default)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Ran:
-    """One run of a module below the target.
+    """One run of a module below the target; equal to itself alone.
 
     Args:
         module: its name in `named_modules()`, "" for the target itself.

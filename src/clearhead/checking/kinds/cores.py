@@ -12,9 +12,9 @@ from torch import Tensor
 from clearhead.checking.watch import Op, Record
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Core:
-    """One softmax over scores, or one fused attention.
+    """One softmax over scores, or one fused attention; equal to itself alone.
 
     Args:
         scores: (...,T,S) as they went into the softmax, the mask with them where it stands before.
