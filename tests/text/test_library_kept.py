@@ -54,6 +54,13 @@ def test_marks_of_its_own():
     made = LibraryTokenizer(BYTE_LEVEL.json, begin=BYTE_LEVEL.specials[START], end=BYTE_LEVEL.specials[END])
     assert tokenizer_from_dict(json.loads(json.dumps(made.to_dict()))) == made != BYTE_LEVEL
     assert repr(made) == f"LibraryTokenizer(begin={made.begin}, end={made.end})"
+    masked = LibraryTokenizer(BYTE_LEVEL.json, made.begin, made.end, mask=BYTE_LEVEL.specials[END])
+    saved = json.loads(json.dumps(masked.to_dict()))
+    assert (saved["format_version"], saved["mask"]) == (4, masked.mask)
+    assert tokenizer_from_dict(saved) == pickle.loads(pickle.dumps(masked)) == masked != made
+    assert tokenizer_from_dict({**saved, "format_version": 2, "mask": None}) == made
+    with pytest.raises(UserError, match="mask is 0, which is none of its special ids"):
+        LibraryTokenizer(BYTE_LEVEL.json, mask=0)
     for wrong in (0, -1, made.size):
         with pytest.raises(UserError, match=f"end is {wrong}, which is none of its special ids"):
             LibraryTokenizer(BYTE_LEVEL.json, end=wrong)

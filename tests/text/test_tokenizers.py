@@ -151,7 +151,7 @@ def test_saved_and_loaded(tokenizer):
         ({}, "format_version is None"),
         ({"type": "ByteTokenizer", "format_version": "1"}, "format_version is '1'"),
         ({"type": "ByteTokenizer", "format_version": 0}, "format_version is 0"),
-        ({"type": "ByteTokenizer", "format_version": 4}, "version 4; this clearhead reads version 3: upgrade"),
+        ({"type": "ByteTokenizer", "format_version": 5}, "version 5; this clearhead reads version 4: upgrade"),
         ({"format_version": 1}, "type is None"),
         ({"type": "WordTokenizer", "format_version": 1}, "type is 'WordTokenizer'"),
         ({"type": "CharacterTokenizer", "format_version": 1}, "characters is None"),

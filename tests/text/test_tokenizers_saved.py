@@ -63,7 +63,7 @@ def test_what_is_no_tokenizer_is_one_line(tmp_path, content, line):
         ({"end": True}, "end is True"),
         ({"end": 1.0}, "end is 1.0"),
         ({"end": 10**30}, "which is none of its special ids"),
-        ({"format_version": 4}, "format version 4; this clearhead reads version 3"),
+        ({"format_version": 5}, "format version 5; this clearhead reads version 4"),
     ],
 )
 def test_a_damaged_field_is_named(changed, line):

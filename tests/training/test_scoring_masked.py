@@ -124,7 +124,7 @@ def test_no_more_is_read_than_the_limit() -> None:
 
 
 def test_what_cannot_guess_is_refused() -> None:
-    with pytest.raises(UserError, match="head MaskedToken"):
+    with pytest.raises(UserError, match="head MaskedToken, and this model is Encoder, head Features"):
         score_masked(guessing(head=Features()), TEXTS)
     with pytest.raises(UserError, match="no mark that hides"):
         score_masked(guessing(MarkedTokenizer(TOKENIZER.inner)), TEXTS)

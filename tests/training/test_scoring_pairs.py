@@ -111,7 +111,7 @@ def test_a_pair_that_is_too_long_is_named() -> None:
 def test_what_is_not_of_the_kind_is_refused() -> None:
     config = DecoderConfig(layers=1, heads=2, width=8, context=6, vocab=6)
     decoder = Loaded(build(config, seed=0), TOKENIZER, config, Path("nowhere"))
-    with pytest.raises(UserError, match="by an encoder-decoder, and this model is a Decoder"):
+    with pytest.raises(UserError, match="by an encoder-decoder, and this model is another kind, Decoder"):
         score_pairs(decoder, PAIRS)
     with pytest.raises(UserError, match="by a decoder, and this model is an EncoderDecoder"):
         score(answering(), "abc")

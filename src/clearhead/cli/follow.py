@@ -18,9 +18,11 @@ from clearhead.training.memory import available_memory, peak_memory, present_mem
 from clearhead.training.metrics import MetricsFile
 from clearhead.training.needed import Thrift, needed_memory
 from clearhead.training.pair_data import PairData
+from clearhead.training.pairs import PairBatch
 from clearhead.training.plan import Plan
 from clearhead.training.precision import precision_of
 from clearhead.training.run import Evaluated, Training, measured_speed
+from clearhead.training.tasks import EVALUATION_TOKENS
 from clearhead.training.text_data import TextData
 
 PROBED = 4
@@ -87,6 +89,7 @@ def estimate_of(plan: Plan, device: torch.device) -> Estimate:
         settings.batch,
         window=window,
         source=source,
+        evaluated=_evaluated(plan),
         dtype=settings.dtype,
         optimizer=settings.optimizer,
         thrift=Thrift(settings.micro_batch, settings.recompute, settings.logits_at_once),
@@ -119,6 +122,13 @@ def _lengths(plan: Plan, config: StackConfig) -> tuple[int | None, int]:
     if isinstance(plan.data, PairData):
         return plan.data.longest
     return None, plan.data.window(config) if isinstance(plan.data, TextData) else plan.data.longest
+
+
+def _evaluated(plan: Plan) -> int:
+    """How many tokens go through the model together in an evaluation: of little data, little."""
+    batches = plan.objective.validation()
+    sides = ((batch.inputs, batch.source) if isinstance(batch, PairBatch) else (batch.inputs,) for batch in batches)
+    return min(EVALUATION_TOKENS, max((side.numel() for both in sides for side in both), default=0))
 
 
 def _device(training: Training) -> torch.device:

@@ -39,6 +39,7 @@ def import_model(loaded: Loaded, destination: Path, *, written: Callable[[int], 
     tensors = own_tensors(loaded.model)
     imported = {"origin": loaded.origin, "source": str(loaded.source.resolve()), "sha256": digest(tensors)}
     details: dict[str, Any] = {"imported": imported, "opening": [*loaded.opening], "closing": [*loaded.closing]}
+    details |= {"ends": [*loaded.ends]}
     with clear_failure(destination):
         destination.parent.mkdir(parents=True, exist_ok=True)
     with new_folder(destination) as partial:

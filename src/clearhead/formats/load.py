@@ -43,6 +43,8 @@ class Loaded:
     """Ids that a text begins with, as the model was trained: `<bos>`, `[CLS]`."""
     closing: tuple[int, ...] = ()
     """Ids that a text ends with where it is read whole, by an encoder: `[SEP]`."""
+    ends: tuple[int, ...] = ()
+    """All ids at which what the model writes ends, where they are not the tokenizer's end alone: `<eos>`, `<end_of_turn>`."""
     origin: str = "clearhead"
     """What the model was: `Hugging Face llama`, `GGUF qwen2`, `nanoGPT`; `clearhead` for a run."""
     report: Report | None = None
@@ -103,6 +105,7 @@ def open_run(run: Run, checkpoint: Path | None) -> Opened:
         chat_template=run.chat_template(),
         opening=run.opening,
         closing=run.closing,
+        ends=run.ends,
         finite=False,
     )
 
@@ -133,6 +136,7 @@ def _loaded(opened: Opened, model: nn.Module, report: Report | None = None) -> L
         opened.chat_template,
         opened.opening,
         opened.closing,
+        opened.ends,
         opened.origin,
         report,
     )

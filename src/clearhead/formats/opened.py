@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +23,7 @@ class Words(NamedTuple):
     chat_template: str | None = None
     opening: tuple[int, ...] = ()
     closing: tuple[int, ...] = ()
+    ends: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class Opened:
         chat_template: how conversations are written down, in Jinja; None for a base model.
         opening: ids that a text begins with, as the model was trained.
         closing: ids that it ends with, where it is read whole: an encoder's.
+        ends: all ids at which what the model writes ends, where they are not the tokenizer's end alone: `<eos>`, `<end_of_turn>`.
         finite: whether a number that is none (NaN, infinity) is refused; a training here that went wrong can be looked at.
     """
 
@@ -52,7 +55,21 @@ class Opened:
     chat_template: str | None = None
     opening: tuple[int, ...] = ()
     closing: tuple[int, ...] = ()
+    ends: tuple[int, ...] = ()
     finite: bool = True
+
+
+def further_ends(end: int | None, named: Iterable[int], vocab: int) -> tuple[int, ...]:
+    """All ids that end a text, that of the tokenizer first; none where they are that one alone, which need not be told twice.
+
+    Args:
+        end: the tokenizer's.
+        named: those that a file names.
+        vocab: how many ids there are; files name ids that their model does not have.
+    """
+    first = () if end is None else (end,)
+    ends = tuple(dict.fromkeys((*first, *(id for id in named if 0 <= id < vocab))))
+    return () if ends == first else ends
 
 
 @dataclass(frozen=True)

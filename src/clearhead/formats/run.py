@@ -87,6 +87,11 @@ class Run:
         return _ids(self.details.get("closing"))
 
     @property
+    def ends(self) -> tuple[int, ...]:
+        """All ids at which a text of an imported model ends, where they are not its tokenizer's end alone."""
+        return _ids(self.details.get("ends"))
+
+    @property
     def metrics(self) -> Path:
         """The file of update lines."""
         return self.path / "metrics.jsonl"

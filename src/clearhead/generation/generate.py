@@ -51,7 +51,7 @@ def generate(
         allowed: the ids that can be drawn; all if None.
         seed: the same seed writes the same text on the same machine.
         stop: strings that end the text, which does not contain them; they may begin and end within tokens.
-        eos: ids that end the text and are no part of it; those of the tokenizer if None, none if empty.
+        eos: ids that end the text and are no part of it; those of the model, or else of its tokenizer, if None; none if empty.
         alternatives: how many of the model's best tokens are named at each place.
         overflow: past the context "recompute" reads the last `context` tokens anew for each token, "window" forgets the older
             half, "stop" ends the text; None is "recompute" for a decoder and "stop" for an encoder-decoder.

@@ -24,7 +24,7 @@ class Request:
         sampling: how to choose.
         seed: of the draws; the same seed writes the same text, whatever is written beside it.
         stop: strings that end the text, which does not contain them.
-        eos: ids that end the text; those of the tokenizer if None.
+        eos: ids that end the text; those of the model, or else of its tokenizer, if None.
         alternatives: how many of the best tokens each step names.
 
     Raises:
@@ -92,7 +92,7 @@ def ends_of(loaded: Loaded, request: Request) -> frozenset[int]:
     if request.eos is not None:
         return frozenset(index(id) for id in request.eos)
     end = loaded.tokenizer.end
-    return frozenset() if end is None else frozenset([end])
+    return frozenset(loaded.ends) or (frozenset() if end is None else frozenset([end]))
 
 
 def within(id: int, vocab: int) -> None:

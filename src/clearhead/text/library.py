@@ -26,6 +26,8 @@ LIBRARY_VERSION = 2
 """The version of what `LibraryTokenizer.to_dict` writes; version 1 knew no such tokenizer."""
 SIZED_VERSION = 3
 """The same with a size of its own, which version 2 did not know."""
+MASK_VERSION = 4
+"""The same with a mask, which version 3 did not know."""
 
 AS_MANY_AS_TOKENS: Any = None
 """The size of a tokenizer whose model has a row for each of its tokens, and no more: a number as soon as it is made."""
@@ -51,6 +53,7 @@ class LibraryTokenizer:
         end: the id that stands behind the last.
         size: the number of ids: how many the model has, if that differs from the highest id of a token and one. Ids that have no
             token decode to nothing. Added tokens that have no id there are left out of `json`, and what they spell is text.
+        mask: the id that stands for a hidden token, if there is one.
 
     Raises:
         UserError: the library cannot read it, it holds no token, a mark is not one of its special ids, or a token that is not added
@@ -61,6 +64,7 @@ class LibraryTokenizer:
     begin: int | None = None
     end: int | None = None
     size: int = field(default=AS_MANY_AS_TOKENS, repr=False)
+    mask: int | None = field(default=None, repr=False)
     _opened: Opened = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -69,13 +73,13 @@ class LibraryTokenizer:
         object.__setattr__(self, "size", len(opened.tokens))
         object.__setattr__(self, "_opened", opened)
         # A mark that a text could make would be no mark.
-        for name, mark in (("begin", self.begin), ("end", self.end)):
+        for name, mark in (("begin", self.begin), ("end", self.end), ("mask", self.mask)):
             if mark is not None and mark not in opened.specials.values():
                 raise UserError(say("text.library_mark", name=name, id=mark))
 
-    def __reduce__(self) -> tuple[type[LibraryTokenizer], tuple[str, int | None, int | None, int]]:
+    def __reduce__(self) -> tuple[type[LibraryTokenizer], tuple[str, int | None, int | None, int, int | None]]:
         # A pickle of the library's object forgets that spellings of special tokens are text: it is made anew.
-        return LibraryTokenizer, (self.json, self.begin, self.end, self.size)
+        return LibraryTokenizer, (self.json, self.begin, self.end, self.size, self.mask)
 
     @property
     def tokenizer(self) -> tokenizers.Tokenizer:
@@ -158,13 +162,17 @@ class LibraryTokenizer:
     def to_dict(self) -> dict[str, object]:
         """The type, the format version, the marks, `json` as the object that it describes, and the size if its tokens do not say it."""
         padded = self._opened.tokens[-1] is None
+        # No later version than is needed, so that an earlier clearhead can read it.
+        version = SIZED_VERSION if padded else LIBRARY_VERSION
+        further = ({"size": self.size} if padded else {}) | ({} if self.mask is None else {"mask": self.mask})
         return {
             "type": "LibraryTokenizer",
-            "format_version": SIZED_VERSION if padded else LIBRARY_VERSION,
+            "format_version": version if self.mask is None else MASK_VERSION,
             "begin": self.begin,
             "end": self.end,
             "library": json.loads(self.json),
-        } | ({"size": self.size} if padded else {})
+            **further,
+        }
 
     def _clean(self, text: str) -> str:
         text = without_surrogates(text)

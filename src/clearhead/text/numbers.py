@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from clearhead.messages import UserError, say
 from clearhead.text.ids import Ids, checked_ids
 from clearhead.text.library_json import MOST_IDS
-from clearhead.text.tokenizer import FORMAT_VERSION
+from clearhead.text.marked import MarkedTokenizer
+from clearhead.text.tokenizer import FORMAT_VERSION, Tokenizer
 from clearhead.text.tokenizers import NO_SPECIALS
 
-__all__ = ["NumberStream", "NumberTokenizer"]
+__all__ = ["NumberStream", "NumberTokenizer", "knows_no_words"]
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,11 @@ class NumberTokenizer:
         """The type, the format version, the size and the marks."""
         marks = {"begin": self.begin, "end": self.end}
         return {"type": "NumberTokenizer", "format_version": FORMAT_VERSION, "size": self.size, **marks}
+
+
+def knows_no_words(tokenizer: Tokenizer) -> bool:
+    """Whether the texts of a tokenizer are numbers."""
+    return isinstance(tokenizer.inner if isinstance(tokenizer, MarkedTokenizer) else tokenizer, NumberTokenizer)
 
 
 class NumberStream:

@@ -24,7 +24,7 @@ TOKENIZER_FILE = "tokenizer.json"
 
 Value = TypeVar("Value")
 
-KNOWN_VERSION = 3
+KNOWN_VERSION = 4
 """The latest version that can be read."""
 
 
@@ -78,9 +78,9 @@ def _restored(saved: object, name: str, within: str) -> Tokenizer:
             return ByteTokenizer()
         case "LibraryTokenizer":
             library = _field(saved, "library", dict, within)
-            begin, end = (_number(saved, name, within) for name in ("begin", "end"))
-            size = _number(saved, "size", within)
-            return LibraryTokenizer(json.dumps(library), begin, end, AS_MANY_AS_TOKENS if size is None else size)
+            begin, end, size, mask = (_number(saved, name, within) for name in ("begin", "end", "size", "mask"))
+            size = AS_MANY_AS_TOKENS if size is None else size
+            return LibraryTokenizer(json.dumps(library), begin, end, size, mask)
         case "NumberTokenizer":
             begin, end = (_number(saved, name, within) for name in ("begin", "end"))
             size = _number(saved, "size", within)

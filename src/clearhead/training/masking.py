@@ -13,7 +13,7 @@ from torch import Tensor
 
 from clearhead.messages import UserError, say
 from clearhead.ops.loss import IGNORED
-from clearhead.text import MarkedTokenizer, Tokenizer
+from clearhead.text import LibraryTokenizer, MarkedTokenizer, Tokenizer
 from clearhead.text.specials import never_made
 from clearhead.training.batches import Document, Ids, Marked, lengths_of, together
 from clearhead.training.order import ALL, Epochs, Share
@@ -93,9 +93,10 @@ class Hiding:
 
 def hiding_of(tokenizer: Tokenizer) -> Hiding | None:
     """How tokens are hidden from a model with this tokenizer; None if it has no id that stands for a hidden one."""
-    if not isinstance(tokenizer, MarkedTokenizer) or tokenizer.mask is None:
+    if not isinstance(tokenizer, MarkedTokenizer | LibraryTokenizer) or tokenizer.mask is None:
         return None
-    return Hiding(tokenizer.mask, tokenizer.inner.size, excluded=never_made(tokenizer.inner))
+    known = tokenizer.inner if isinstance(tokenizer, MarkedTokenizer) else tokenizer
+    return Hiding(tokenizer.mask, known.size, excluded=never_made(known))
 
 
 class _Cuts:

@@ -59,6 +59,7 @@ def needed_memory(
     batch: int,
     *,
     window: int | None = None,
+    source: int | None = None,
     dtype: str = "float32",
     optimizer: str = "adamw",
     thrift: Thrift | None = None,
@@ -81,7 +82,8 @@ def needed_memory(
     Args:
         config: of the model.
         batch: B, rows of an update, or pairs.
-        window: T, tokens of a row, where they are fewer than the context.
+        window: T, tokens of a row, or of the longest target, where they are fewer than the context.
+        source: M, tokens of the longest source, where they are fewer than the encoder's context.
         dtype: as in the settings of a training.
         optimizer: "adamw" or "muon".
         thrift: what lets it do with less; nothing if None.
@@ -90,9 +92,8 @@ def needed_memory(
         on_cpu: whether it runs on a CPU.
     """
     thrift = Thrift() if thrift is None else thrift
-    if window is not None and not isinstance(config, EncoderDecoderConfig):
-        config = replace(config, context=min(window, config.context))
     parts = parameters(config)
+    config = _filled(config, window, source)
     count = sum(parts.values())
     moved = count if trained is None else trained
     in_blocks = sum(parts[name] for name in ("attention", "feedforward", "cross_attention") if name in parts)
@@ -110,6 +111,13 @@ def needed_memory(
     highest = int(HELD * (update + evaluation)) + LOADED if on_cpu else max(update, evaluation)
     means = 8 * moved - spared
     return Needed(weights, gradients, means, activations, logits, evaluation, weights + means + gradients + highest)
+
+
+def _filled(config: StackConfig, window: int | None, source: int | None) -> StackConfig:
+    """The configuration with contexts that are no longer than what fills them."""
+    if isinstance(config, EncoderDecoderConfig) and source is not None:
+        config = replace(config, source_context=min(source, config.encoder.context))
+    return config if window is None else replace(config, context=min(window, config.context))
 
 
 def _of_weights(dtype: str, count: int, moved: int) -> tuple[int, int]:

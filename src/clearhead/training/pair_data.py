@@ -18,6 +18,7 @@ from clearhead.training.data_choice import NOTHING_SAID, DataChoice
 from clearhead.training.losses import exact_match, target_token
 from clearhead.training.objective import Objective
 from clearhead.training.pairs import IdPair, Marks, PairBatch, Shuffled, all_pairs
+from clearhead.training.texts import must_hold_numbers
 
 EVALUATION_PAIRS = 256
 """How many pairs go through the model together in an evaluation, unless they are long."""
@@ -142,14 +143,10 @@ def prepare_pairs(texts: PairTexts, tokenizer: Tokenizer) -> PairData:
     """
     if tokenizer.begin is None or tokenizer.end is None:
         raise UserError(say("training.pairs_need_marks"))
-    train, validation = split_pairs(texts.pairs)
-    return PairData(
-        texts,
-        tokenizer,
-        [_ids(pair, tokenizer) for pair in train],
-        [_ids(pair, tokenizer) for pair in validation],
-        validation[0],
-    )
+    parts = split_pairs(texts.pairs)
+    train, validation = ([_ids(pair, tokenizer) for pair in part] for part in parts)
+    must_hold_numbers(tokenizer, sum(len(ids) for pair in train for ids in pair))
+    return PairData(texts, tokenizer, train, validation, parts[1][0])
 
 
 def _ids(pair: Pair, tokenizer: Tokenizer) -> IdPair:

@@ -22,6 +22,7 @@ from clearhead.models.config import ModelConfig, StackConfig
 from clearhead.models.config_encoders import EncoderDecoderConfig
 from clearhead.models.low_rank import LowRank
 from clearhead.text import MarkedTokenizer, Tokenizer
+from clearhead.text.numbers import knows_no_words
 from clearhead.training.adapting import begun_with
 from clearhead.training.asked import Asked, Data, Dial, laid_over
 from clearhead.training.choosing import Given, chosen_settings
@@ -98,6 +99,8 @@ def new_plan(
             reasons = (material.few, *reasons)
         if material.sizes is not None:
             reasons = (material.sizes, *reasons)
+        if begun is not None and knows_no_words(begun.tokenizer):
+            reasons = (say("text.numbers_alone", path=begun.source), *reasons)
         data = material.data
         details: dict[str, Any] = {"training": asdict(settings), "data": data.source, "versions": environment(device)}
         if isinstance(data, TextData):
@@ -106,7 +109,7 @@ def new_plan(
             details |= {"init": begun_with(lasting_name(init), begun)} | (
                 {} if lora is None else {"lora": lora.to_plain()}
             )
-            details |= {"opening": [*begun.opening], "closing": [*begun.closing]}
+            details |= {"opening": [*begun.opening], "closing": [*begun.closing], "ends": [*begun.ends]}
         # What does not fit the data is found before there is a run.
         objective = data.objective(material.config, batch=settings.batch, seed=settings.seed)
         template = None if begun is None else begun.chat_template

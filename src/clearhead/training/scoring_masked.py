@@ -11,6 +11,7 @@ import torch
 from clearhead.formats.load import Loaded
 from clearhead.layers.encoder_heads import MaskedTokenHead
 from clearhead.messages import UserError, say
+from clearhead.models.config_encoders import EncoderConfig
 from clearhead.models.encoder import Encoder
 from clearhead.ops.loss import IGNORED
 from clearhead.training.fit import evaluating
@@ -70,7 +71,7 @@ def score_masked(
     """
     model, tokenizer = loaded.model, loaded.tokenizer
     if not isinstance(model, Encoder) or not isinstance(model.head, MaskedTokenHead):
-        raise UserError(say("scoring.wants_encoder", name=type(model).__name__))
+        raise UserError(say("scoring.wants_encoder", name=_kind_of(loaded)))
     hiding = hiding_of(tokenizer)
     if hiding is None:
         raise UserError(say("scoring.no_mask"))
@@ -93,3 +94,9 @@ def score_masked(
             seen += int(torch.count_nonzero(window.real))
             progress(seen, text.tokens + len(text.documents))
     return MaskedScore(total / count, count, right, seed, model.context)
+
+
+def _kind_of(loaded: Loaded) -> str:
+    """What a model is called that guesses no hidden tokens: by its head, if it is an encoder."""
+    kind, config = type(loaded.model).__name__, loaded.config
+    return f"{kind}, head {type(config.head).__name__}" if isinstance(config, EncoderConfig) else kind

@@ -16,7 +16,7 @@ from clearhead.training.batches import Document, lengths_of
 from clearhead.training.data_choice import Watch, unwatched
 from clearhead.training.objective import Objective
 from clearhead.training.tasks import EVALUATION_LIMIT, PackedDocuments, RunningText, Task, first_scored
-from clearhead.training.texts import BLOCK, SIDES, Texts, known, tokenised
+from clearhead.training.texts import BLOCK, SIDES, Texts, known, must_hold_numbers, tokenised
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,7 @@ def prepare(
     """
     files = tokenised(texts, tokenizer, folder, watch)
     ids: dict[Side, Sequence[Document]] = {side: file.documents for side, file in files.items()}
+    must_hold_numbers(tokenizer, min(map(len, files.values())))
     used, notes = fitting_context(task, ids, context)
     scored = len(files["validation"])
     if scored > EVALUATION_LIMIT:

@@ -19,6 +19,7 @@ from clearhead.text.bpe_training import train_bpe
 from clearhead.text.documents import Document
 from clearhead.text.encoding import encoded
 from clearhead.text.jsonl import is_jsonl
+from clearhead.text.numbers import knows_no_words
 from clearhead.text.saved import read_tokenizer
 from clearhead.text.sources import find_sources, size_on_disk
 from clearhead.text.split import Side, Sides, parted, sides
@@ -211,6 +212,17 @@ def _tokenised(texts: Texts, tokenizer: Tokenizer, path: Path, side: Side, watch
         remove_leftovers(path.parent)
     with watch(say("training.encoding"), texts.size) as told:
         return write_tokens(path, tokenizer, encoded(tokenizer, lambda: texts.of_side(side, told)), source=source)
+
+
+def must_hold_numbers(tokenizer: Tokenizer, tokens: int) -> None:
+    """Raise a UserError if a model without a tokenizer is given words, of which nothing is left.
+
+    Args:
+        tokenizer: of the model.
+        tokens: how many were found where two are needed.
+    """
+    if tokens < 2 and knows_no_words(tokenizer):
+        raise UserError(say("training.no_numbers"))
 
 
 def known(tokenizer: Tokenizer, ids: Iterable[NDArray[np.int64]]) -> tuple[str, ...]:

@@ -33,6 +33,7 @@ def open_gguf(path: Path) -> Opened:
         words.chat_template,
         words.opening,
         words.closing,
+        words.ends,
     )
 
 

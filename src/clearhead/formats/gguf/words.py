@@ -15,7 +15,7 @@ from clearhead.formats.gguf.header import GgufHeader
 from clearhead.formats.gguf.pre_tokenizers import OPENED, PRE_TOKENIZERS
 from clearhead.formats.gguf.sentencepiece import merges_of, sentence_pieces
 from clearhead.formats.library_files import Splitting, added_token, byte_level
-from clearhead.formats.opened import Words
+from clearhead.formats.opened import Words, further_ends
 from clearhead.messages import UserError, say
 from clearhead.text import LibraryTokenizer, NumberTokenizer, Tokenizer
 
@@ -23,6 +23,8 @@ __all__ = ["gguf_words"]
 
 _KEY = "tokenizer.ggml."
 _KINDS = ("gpt2", "llama")
+_ENDS = ("eos_token_id", "eot_token_id", "eom_token_id")
+"""What ends a text, a turn, a message that calls for a tool."""
 _NO_KINDS = ("none", "no_vocab")
 """What files say that hold no vocabulary."""
 LONGEST = 1 << 12
@@ -50,6 +52,8 @@ class _Vocabulary(NamedTuple):
     kinds: list[int]
     marks: dict[str, int]
     """The ids of the marks that it has: begin, end."""
+    ends: list[int]
+    """All that end what is written."""
 
     def ids(self, *without: _Kind) -> dict[str, int]:
         """The id of each token, but for those of some kinds."""
@@ -93,6 +97,7 @@ def gguf_words(header: GgufHeader, vocab: int) -> Words:
         template,
         (begin,) if begin is not None and header.take(f"{_KEY}add_bos_token", bool, opened) else (),
         (end,) if end is not None and header.take(f"{_KEY}add_eos_token", bool, False) else (),
+        further_ends(end, words.ends, vocab),
     )
 
 
@@ -126,19 +131,13 @@ def _vocabulary(header: GgufHeader) -> _Vocabulary:
         kinds = [_Kind.BYTE if token in _BYTE_PIECES else _Kind.NORMAL for token in tokens]
     _must_match(header, "token_type", len(kinds), len(tokens))
     kinds = [*kinds]
-    marks = {}
-    for name, key in (("begin", "bos_token_id"), ("end", "eos_token_id"), ("", "unknown_token_id")):
-        id = header.take(_KEY + key, int, None)
-        if id is None:
-            continue
-        if not 0 <= id < len(tokens):
-            raise UserError(
-                say("exchange.words_mark", path=header.path, name=_KEY + key, id=id, count=f"{len(tokens):,}")
-            )
-        if name:
-            marks[name] = id
+    named = {key: _mark(header, key, len(tokens)) for key in ("bos_token_id", "unknown_token_id", *_ENDS)}
+    found = {key: id for key, id in named.items() if id is not None}
+    for key, id in found.items():
+        if key != "unknown_token_id":
             kinds[id] = _Kind.CONTROL
-    words = _Vocabulary(tokens, kinds, marks)
+    marks = {name: found[key] for key, name in _MARKS.items() if key in found}
+    words = _Vocabulary(tokens, kinds, marks, [found[key] for key in _ENDS if key in found])
     longest = max(map(len, tokens), default=0)
     if longest > LONGEST:
         raise UserError(say("exchange.words_long", path=header.path, length=f"{longest:,}", most=f"{LONGEST:,}"))
@@ -146,6 +145,15 @@ def _vocabulary(header: GgufHeader) -> _Vocabulary:
     return words
 
 
+def _mark(header: GgufHeader, key: str, count: int) -> int | None:
+    """An id that a file names, one of so many, if it does."""
+    id = header.take(_KEY + key, int, None)
+    if id is not None and not 0 <= id < count:
+        raise UserError(say("exchange.words_mark", path=header.path, name=_KEY + key, id=id, count=f"{count:,}"))
+    return id
+
+
+_MARKS = {"bos_token_id": "begin", "eos_token_id": "end"}
 _BYTE_PIECES = {f"<0x{byte:02X}>" for byte in range(256)}
 
 

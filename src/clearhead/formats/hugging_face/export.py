@@ -253,13 +253,20 @@ def _description(loaded: Loaded, family: Family) -> dict[str, Any]:
     dtype = str(next(iter(own_tensors(loaded.model).values())).dtype).removeprefix("torch.")
     tokenizer, specials = loaded.tokenizer, loaded.tokenizer.specials
     padding = specials.get(roles_of(loaded).get("pad_token", ""))
-    ids: dict[str, Any] = {"bos_token_id": tokenizer.begin, "eos_token_id": tokenizer.end, "pad_token_id": padding}
+    ids: dict[str, Any] = {"bos_token_id": tokenizer.begin, "eos_token_id": _ends(loaded), "pad_token_id": padding}
     if isinstance(config, EncoderDecoderConfig):
         # Targets begin with the mark; what is behind their end is filled up with something.
         ids |= {"decoder_start_token_id": tokenizer.begin}
         ids |= {"pad_token_id": tokenizer.end if padding is None else padding}
     # A null is written, too: left out, it would be the id of somebody else's token. Older versions know the second name alone.
     return {**_named(family), **family.write(config), **ids, "dtype": dtype, "torch_dtype": dtype}
+
+
+def _ends(loaded: Loaded) -> int | list[int] | None:
+    """The id that ends a text, or all of them where there are several."""
+    if len(loaded.ends) > 1:
+        return [*loaded.ends]
+    return loaded.ends[0] if loaded.ends else loaded.tokenizer.end
 
 
 def _named(family: Family) -> dict[str, Any]:

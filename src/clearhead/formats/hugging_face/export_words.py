@@ -79,7 +79,8 @@ def roles_of(loaded: Loaded) -> dict[str, str]:
     spelt = {id: spelling for spelling, id in specials.items()}
     first, last = ("cls_token", "sep_token") if _is_encoder(loaded) else ("bos_token", "eos_token")
     usual = {ROLES[spelling]: spelling for spelling in specials if spelling in ROLES}
-    return usual | {role: spelt[id] for role, id in ((first, begin), (last, end)) if id in spelt}
+    mask = loaded.tokenizer.mask if isinstance(loaded.tokenizer, LibraryTokenizer) else None
+    return usual | {role: spelt[id] for role, id in ((first, begin), (last, end), ("mask_token", mask)) if id in spelt}
 
 
 def _is_encoder(loaded: Loaded) -> bool:

@@ -61,6 +61,7 @@ def open_folder(path: Path) -> Opened:
         chat_template=words.chat_template,
         opening=words.opening,
         closing=words.closing,
+        ends=words.ends,
     )
 
 

@@ -25,7 +25,7 @@ _BYTE_LEVEL: dict[str, tuple[Splitting, dict[str, str]]] = {
     "qwen3": (QWEN2, {"eos_token": _END_OF_TEXT}),
 }
 """By `model_type`: how a text is split where vocab.json and merges.txt are all that is there, and marks that files need not declare."""
-_WORD_PIECE = {"cls_token": "[CLS]", "sep_token": "[SEP]"}
+_WORD_PIECE = {"cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]"}
 
 
 class Settings:

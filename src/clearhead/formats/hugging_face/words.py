@@ -10,7 +10,7 @@ from typing import TypeAlias
 from clearhead.formats.hugging_face.declared import Declared, read_declared
 from clearhead.formats.hugging_face.vocabularies import Settings, settings_of
 from clearhead.formats.library_files import library_file
-from clearhead.formats.opened import Config, Words
+from clearhead.formats.opened import Config, Words, further_ends
 from clearhead.messages import UserError, say
 from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
 from clearhead.text import LibraryTokenizer, NumberTokenizer
@@ -40,12 +40,14 @@ def folder_words(folder: Path, config: Config, fields: Mapping[str, object]) -> 
     template = declared.chat_template()
     settings = settings_of(folder, fields.get("model_type"), declared.fields)
     if settings is None:
-        return Words(NumberTokenizer(config.vocab, *_numbered_marks(declared, config)), template)
+        numbers = NumberTokenizer(config.vocab, *_numbered_marks(declared, config))
+        return Words(numbers, template, ends=_ends(declared, config, numbers.end))
     opening, closing = _around(settings)
     begin, end = _marks(settings, declared, config, opening, closing)
+    mask = _mask(settings, declared, config)
     if settings.data.get("post_processor") is None:
         opening, closing = _usual_around(settings, declared, config, begin, end)
-    for special in {begin, end, *map(settings.id_of, declared.spellings())}:
+    for special in {begin, end, mask, *map(settings.id_of, declared.spellings())}:
         if special is not None:
             settings.make_special(special)
     for id in (*opening, *closing):
@@ -53,10 +55,11 @@ def folder_words(folder: Path, config: Config, fields: Mapping[str, object]) -> 
             count = f"{config.vocab:,}"
             raise UserError(say("exchange.words_mark", path=settings.source, name="post_processor", id=id, count=count))
     try:
-        made = LibraryTokenizer(json.dumps(settings.data), begin, end, config.vocab)
+        made = LibraryTokenizer(json.dumps(settings.data), begin, end, config.vocab, mask)
     except UserError as error:
         raise UserError(say("exchange.words", path=settings.source, reason=error)) from error
-    return Words(made, template, opening, () if isinstance(config, EncoderDecoderConfig) else closing)
+    closing = () if isinstance(config, EncoderDecoderConfig) else closing
+    return Words(made, template, opening, closing, _ends(declared, config, end))
 
 
 def _marks(settings: Settings, declared: Declared, config: Config, opening: _Ids, closing: _Ids) -> tuple[_Mark, _Mark]:
@@ -87,6 +90,13 @@ def _marks(settings: Settings, declared: Declared, config: Config, opening: _Ids
     return starts[0] if starts else named("pad_token", "pad_token_id"), end
 
 
+def _mask(settings: Settings, declared: Declared, config: Config) -> _Mark:
+    """The id that stands for a hidden token: an encoder's, as none else is asked for what is hidden."""
+    named = "mask_token" in declared.fields
+    id = settings.id_of(declared.spelling("mask_token") if named else settings.usual.get("mask_token"))
+    return id if isinstance(config, EncoderConfig) and id is not None and 0 <= id < config.vocab else None
+
+
 def _numbered_marks(declared: Declared, config: Config) -> tuple[_Mark, _Mark]:
     """The same, where all that is known are ids."""
 
@@ -99,6 +109,12 @@ def _numbered_marks(declared: Declared, config: Config) -> tuple[_Mark, _Mark]:
     pairs = isinstance(config, EncoderDecoderConfig)
     begins = ("decoder_start_token_id", "pad_token_id") if pairs else ("bos_token_id",)
     return first(*begins), first("eos_token_id")
+
+
+def _ends(declared: Declared, config: Config, end: _Mark) -> _Ids:
+    """All ids at which what is written ends, marks of the tokenizer or not: `generate` of `transformers` stops at them, too."""
+    named = [] if isinstance(config, EncoderConfig) else declared.numbers("eos_token_id")
+    return further_ends(end, named, config.vocab)
 
 
 def _around(settings: Settings) -> tuple[_Ids, _Ids]:
