@@ -137,18 +137,23 @@ def _uses(owner: Any, attribute: str) -> bool | None:
     """Whether some method of a part other than its constructor names an attribute, or goes over all; None if that cannot be read."""
     if not isinstance(owner, nn.Module) or type(owner).__module__.startswith("torch"):
         return True
-    texts = []
+    texts: list[str] = []
+    replaced: set[str] = set()
     for kind in type(owner).__mro__:
         if kind.__module__.startswith("torch") or kind is object:
             continue
         for name, method in vars(kind).items():
             function = getattr(method, "__func__", getattr(method, "fget", method))
-            if name == "__init__" or re.search(r"init|reset", name) or not inspect.isfunction(function):
+            unread = name in replaced or name == "__init__" or re.search(r"init|reset", name)
+            if unread or not inspect.isfunction(function):
                 continue
             try:
                 texts.append(inspect.getsource(function))
             except (OSError, TypeError):
                 return None
+            if "super(" not in texts[-1]:
+                # What a derived class writes anew never runs as its parent wrote it.
+                replaced.add(name)
     text = "\n".join(texts)
     if not text:
         return None
