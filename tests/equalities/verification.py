@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.equalities import registry
+from tests.equalities.checks_found import section
 from tests.equalities.registry import Claim, Fault
 from tests.house.source import ROOT
 
@@ -91,8 +92,10 @@ def page(language: str, caught: dict[tuple[str, str], bool] | None = None) -> st
             said = fault.english if language == "en" else fault.chinese
             lines.append([*first, f"`{fault.id}`: {said}", (YES if seen else NO)[language]])
             first = ["", "", ""]
-    return HEADS[language] + "".join(
-        f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines
+    return (
+        HEADS[language]
+        + "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
+        + section(language)
     )
 
 
