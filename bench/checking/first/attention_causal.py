@@ -241,7 +241,34 @@ class FiniteAdded(nn.Module):
         return (self.c_proj((w.softmax(-1) @ v).transpose(1, 2).reshape(B, T, D)),)
 
 
+class TriangleAdded(CausalSelfAttention):
+    """The triangle of ones is added to the scores."""
+
+    def forward(self, x):
+        B, T, C = x.size()
+        q, k, v = (t.view(B, T, self.n_head, C // self.n_head).transpose(1, 2) for t in self.c_attn(x).split(C, dim=2))
+        att = (q @ k.transpose(-2, -1)) / math.sqrt(k.size(-1))
+        att = att + torch.triu(torch.ones(T, T, dtype=torch.bool, device=x.device), diagonal=1)
+        return self.c_proj((F.softmax(att, dim=-1) @ v).transpose(1, 2).contiguous().view(B, T, C))
+
+
+class TriangleTimes(FiniteAdded):
+    """The half of GPT-2's line that was kept: 0 is no minus infinity."""
+
+    def __init__(self, nx=32, n_head=2):
+        super().__init__(nx, n_head)
+        self.is_causal = True
+
+    def forward(self, hidden_states):
+        B, T, D = hidden_states.shape
+        q, k, v = (t.view(B, T, self.n_head, -1).transpose(1, 2) for t in self.c_attn(hidden_states).chunk(3, -1))
+        w = q @ k.transpose(-1, -2) / math.sqrt(v.size(-1)) * torch.tril(torch.ones(T, T, dtype=v.dtype))
+        return (self.c_proj((w.softmax(-1) @ v).transpose(1, 2).reshape(B, T, D)),)
+
+
 CASES = [
+    Case("TriangleAdded", "attention", "mask.added-as-number"),
+    Case("TriangleTimes", "attention", "mask.added-as-number"),
     Case("CausalSelfAttention", "attention", "causal.future-leak"),
     Case("MaskForgotten", "attention", "causal.future-leak"),
     Case("OnlyOneBackend", "attention", "causal.future-leak"),

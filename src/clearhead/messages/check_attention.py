@@ -154,6 +154,12 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "select with it: scores.masked_fill({name} == 0, -inf), or add 0 and -inf",
         "应以它选择：scores.masked_fill({name} == 0, -inf)，或相加 0 与 -inf",
     ),
+    "attention.triangle_added": (
+        "the triangle that should hide later keys is used as a number: {amount}, and they keep their weight ({length} positions)",
+        "本应遮住后面键的三角被当作数使用：{amount}，它们仍保有权重（{length} 个位置）",
+    ),
+    "attention.triangle_by": ("the scores of later keys move by {step}", "后面键的分数变动 {step}"),
+    "attention.triangle_zero": ("the scores of later keys are multiplied by 0, and 0 is no -inf", "后面键的分数乘以 0，而 0 不是 -inf"),
     "attention.mask_query_axis_seen": (
         "{name} hides queries, not keys: only the row of the hidden position changes, its key still moves the others by {change} of their size ({length} positions{amount})",
         "{name} 遮住的是查询而不是键：只有被遮位置那一行改变，它的键仍使其他输出变动其大小的 {change}（{length} 个位置{amount}）",
@@ -213,6 +219,14 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "attention.empty_passed": (
         "a row that {name} hides whole gives finite numbers, forward and back ({length} positions)",
         "被 {name} 全部遮住的行，前向与反向都是有限数（{length} 个位置）",
+    ),
+    "attention.window_elsewhere": (
+        "a window of {window} is stated, and none is seen: it may be hidden by the mask of pairs that is taken, or meant for layers of another type",
+        "声明了大小为 {window} 的窗口，但没有看到：可能由传入的成对掩码实现，或只用于另一类层",
+    ),
+    "attention.empty_narrow": (
+        "a row that {name} hides whole is NaN in a float64 run only: the scores are cast to a narrower type, in which the constant is infinite",
+        "被 {name} 全部遮住的行只在 float64 运行时为 NaN：打分被转换为更窄的类型，其中该常数成为无穷大",
     ),
     "attention.empty_mean": (
         "a row that {name} hides whole gets a mean of its values, not zeros",

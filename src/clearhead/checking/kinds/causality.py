@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from clearhead.checking.kinds.claimed import patterned
-from clearhead.checking.kinds.cores import cores, masked_later, renormalised
+from clearhead.checking.kinds.cores import added_triangle, cores, masked_later, renormalised
 from clearhead.checking.kinds.kind import Found
 from clearhead.checking.kinds.seeing import changed, influence, moved, ready, seen_above, sight, size_of
 from clearhead.checking.kinds.sequence_case import SequenceCase, run
@@ -98,9 +98,10 @@ def causality(case: SequenceCase, seen: Seen) -> Found:
         largest = _largest(seen) if name == "causal.future-leak" else 0.0
         checks.append(Check(name, "fail" if fault else "pass", fault.evidence if fault else passed, largest))
     faults = [fault for fault in (itself, leak, lost) if fault is not None]
-    if leak is not None and (late := _after_softmax(seen)) is not None:
-        faults.insert(0, late)
-        checks.append(Check(late.id, "fail", late.evidence))
+    causes = [_after_softmax(seen), _added(seen)] if leak is not None else []
+    for cause in (each for each in causes if each is not None):
+        faults.insert(0, cause)
+        checks.append(Check(cause.id, "fail", cause.evidence))
     return Found(tuple(checks), tuple(faults), sight=shown) + window_faults(case, seen.found, seen.causal)
 
 
@@ -244,6 +245,18 @@ def _after_softmax(seen: Seen) -> Fault | None:
         say("attention.after_softmax_fix"),
         float(1 - sums.min()),
     )
+
+
+def _added(seen: Seen) -> Fault | None:
+    """A triangle of ones as a number in the scores."""
+    found = added_triangle(seen.record, cores(seen.record, seen.length))
+    if found is None:
+        return None
+    op, step = found
+    amount = say("attention.triangle_by", step=f"{step:+.0f}") if step else say("attention.triangle_zero")
+    evidence = say("attention.triangle_added", amount=amount, length=seen.length)
+    fix = say("attention.leak_fix")
+    return Fault("mask.added-as-number", "reproduced", evidence, op.where, fix, min(_largest(seen), 1e6))
 
 
 def with_causality(case: SequenceCase, seen: Seen) -> SequenceCase:

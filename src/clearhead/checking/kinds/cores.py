@@ -100,6 +100,56 @@ def masked_later(record: Record, found: list[Core], hidden: Tensor) -> Op | None
     return None
 
 
+ADDING = ("add", "add_", "__add__", "__radd__", "__iadd__", "baddbmm", "addmm")
+TIMES = ("mul", "mul_", "__mul__", "__rmul__", "__imul__", "multiply")
+
+
+def added_triangle(record: Record, found: list[Core]) -> tuple[Op, float] | None:
+    """A triangle of ones that is added to scores, or by which they are multiplied, in place of selecting; None if there is none.
+
+    Args:
+        record: a forward of a module that is to be causal and sees the future.
+        found: its hearts, with as many keys as queries.
+
+    Returns:
+        The operation, and by how much it moves a hidden score; 0 where hidden scores become 0.
+    """
+    shapes = {tuple(core.scores.shape[-2:]) for core in found}
+    for op in record.ops[: max((core.index for core in found), default=-1) + 1]:
+        if op.name == "scaled_dot_product_attention":
+            step = _step(op.argument(3, "attn_mask"), shapes)
+            # True and False are selected with.
+            if step is not None and op.argument(3, "attn_mask").dtype != torch.bool and abs(step) == 1:
+                return op, step
+        if op.name in ADDING + TIMES and isinstance(op.result, Tensor) and tuple(op.result.shape[-2:]) in shapes:
+            steps = [step for each in op.arguments[:2] if (step := _step(each, shapes)) is not None]
+            adds = op.name in ADDING and [abs(step) for step in steps] == [1]
+            zeros = op.name in TIMES and steps == [-1] and _ends_in_zeros(op, found)
+            if adds or zeros:
+                return op, steps[0] if adds else 0.0
+    return None
+
+
+def _step(value: Any, shapes: set[tuple[int, ...]]) -> float | None:
+    """How much higher a triangle is above its diagonal than on it and below; None of what is no triangle of two numbers."""
+    if not isinstance(value, Tensor) or value.dim() < 2 or tuple(value.shape[-2:]) not in shapes or len(value) == 0:
+        return None
+    table = value.double().reshape(-1, *value.shape[-2:])
+    later = torch.ones(table.shape[-2:], dtype=torch.bool).triu(1)
+    above, below = table[:, later], table[:, ~later]
+    if not above.numel() or bool((above != above.flatten()[0]).any()) or bool((below != below.flatten()[0]).any()):
+        return None
+    step = float(above.flatten()[0] - below.flatten()[0])
+    return step if step and math.isfinite(step) else None
+
+
+def _ends_in_zeros(op: Op, found: list[Core]) -> bool:
+    """Whether zeros above the diagonal are what goes into a softmax: nothing hides them in between."""
+    later = torch.ones(op.result.shape[-2:], dtype=torch.bool).triu(1)
+    same = [core for core in found if core.scores.shape[-2:] == op.result.shape[-2:]]
+    return any(bool((core.scores[..., later] == 0).all()) for core in same)
+
+
 def renormalised(record: Record, op: Op) -> bool:
     """Whether rows that lost weights sum to one again later."""
     later = record.ops[record.ops.index(op) + 1 :] if op in record.ops else []
