@@ -164,6 +164,8 @@ class FoldedAttention(nn.Module):
 
 
 class FoldedAttention2(FoldedAttention):
+    """Heads folded into the batch; key_padding_mask (B, S) is True at padding."""
+
     def rows(self, mask: Tensor) -> Tensor:
         return mask[:, None, :].repeat(self.num_heads, 1, 1)
 
