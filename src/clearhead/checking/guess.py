@@ -7,6 +7,7 @@ import re
 
 from torch import nn
 
+from clearhead.checking.kinds.calling import MEMORY
 from clearhead.checking.target import Target
 
 IDS = ("ids", "idx", "input_ids", "tokens", "token_ids", "inp", "indices", "src_ids")
@@ -17,6 +18,7 @@ SOURCES, TARGETS = (
 NORMALISING = r"norm"
 TURNING = r"rot(ary|ate)|rope"
 PLACING = r"pos(ition|_?enc|_?emb)|sinusoid|\bpe\b|encoding|^wpe"
+ATTENDING = r"(attention|attn|mha)(v?\d+|simple|layer|module)?$"
 SCORING = r"loss|cross_entropy|\bnll"
 DRAWN = {"logits", "lm_logits", "next_token_logits", "scores", "probs", "probabilities"}
 TAUGHT = {"labels", "targets", "target", "y"}
@@ -68,7 +70,17 @@ def _of_module(target: Target) -> list[str]:
     own_matrices = [p for p in made.parameters() if sum(n > 1 for n in p.shape) >= 2]
     if not matrices and len(own_matrices) < 2:
         return _of_logits(first) if DRAWN & set(first) else _small(name, first, own_matrices)
+    return _attending(target, name)
+
+
+def _attending(target: Target, name: str) -> list[str]:
+    """A module with projections that is fed with features: attention, a block of it or several."""
+    made = target.sample
+    if re.search(ATTENDING, name):
+        return ["attention", "block", "encoder"]
     attentions = _attentions(made)
+    if attentions == 2 and _remembers(target):
+        return ["block", "encoder", "attention"]
     if attentions > 1:
         return ["encoder", "block", "attention"]
     return ["block", "encoder", "attention"] if _feeds_forward(made) else ["attention", "block", "encoder"]
@@ -76,6 +88,8 @@ def _of_module(target: Target) -> list[str]:
 
 def _places(name: str, first: list[str], made: nn.Module) -> bool:
     """Whether its name speaks of positions, and it neither takes ids nor projects."""
+    if isinstance(made, nn.Embedding) and re.search(PLACING, name):
+        return True
     if not re.search(PLACING, name) or re.search(f"{TURNING}|{NORMALISING}|att|block|layer|coder|model", name):
         return False
     projects = any(isinstance(module, nn.Linear | nn.Conv1d) for module in made.modules())
@@ -110,6 +124,11 @@ def _takes_two(first: list[str]) -> bool:
     return len(first) >= 2 and first[0] in SOURCES and first[1] in TARGETS
 
 
+def _remembers(target: Target) -> bool:
+    """Whether a memory may be given beside the stream, as to a layer with attention to it."""
+    return any(re.fullmatch(MEMORY, name.lower()) for name in list(target.signature.parameters)[1:])
+
+
 def _embeds(made: nn.Module) -> bool:
     """Whether the module turns ids into vectors: an embedding that is not one of positions or segments alone."""
     names = [name for name, module in made.named_modules() if isinstance(module, nn.Embedding)]
@@ -121,7 +140,9 @@ def _attentions(made: nn.Module) -> int:
     names = [
         name
         for name, module in made.named_modules()
-        if re.search(r"att|mha", type(module).__name__, re.IGNORECASE) and any(True for _ in module.parameters())
+        if name
+        and re.search(r"att|mha", type(module).__name__, re.IGNORECASE)
+        and any(True for _ in module.parameters())
     ]
     return sum(not any(name.startswith(f"{other}.") for other in names if other) for name in names)
 
@@ -130,9 +151,10 @@ def _feeds_forward(made: nn.Module) -> bool:
     """Whether a part widens and narrows again, beside attention, or there are norms over the features."""
     names = " ".join(name.lower() for name, _ in made.named_modules())
     widths = [m for m in made.modules() if isinstance(m, nn.Linear)]
-    widened = any(a.out_features == b.in_features != a.in_features == b.out_features for a in widths for b in widths)
+    widened = any(a.out_features == b.in_features > a.in_features == b.out_features for a in widths for b in widths)
     normed = any(re.search(NORMALISING, type(m).__name__, re.IGNORECASE) for m in made.children())
-    return normed or re.search(r"ffn|ffwd|mlp|feed_?forward|\bff\b|\bfc1", names) is not None or (widened and normed)
+    inside = any(re.search(NORMALISING, type(m).__name__, re.IGNORECASE) for m in made.modules())
+    return normed or re.search(r"ffn|ffwd|mlp|feed_?forward|\bff\b|\bfc1", names) is not None or (widened and inside)
 
 
 def _parameters(target: Target) -> list[str]:

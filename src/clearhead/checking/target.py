@@ -77,6 +77,21 @@ class Target:
                 continue
         return "\n".join(texts)
 
+    @cached_property
+    def texts(self) -> str:
+        """The source, and that of all parts of a module."""
+        made = self.sample
+        kinds = {type(m) for m in made.modules()} if isinstance(made, nn.Module) else set()
+        texts = [self.source]
+        for kind in sorted(kinds - {self.kind_of}, key=lambda k: k.__qualname__):
+            if kind.__module__.split(".")[0] == "torch":
+                continue
+            try:
+                texts.append(inspect.getsource(kind))
+            except (OSError, TypeError):
+                continue
+        return "\n".join(texts)
+
 
 def resolve(name: str, settings: Settings) -> Target:
     """The target that `FILE.py:NAME` or `package.module:NAME` names, built.

@@ -159,7 +159,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "本应遮住后面键的三角被当作数使用：{amount}，它们仍保有权重（{length} 个位置）",
     ),
     "attention.triangle_by": ("the scores of later keys move by {step}", "后面键的分数变动 {step}"),
-    "attention.triangle_zero": ("the scores of later keys are multiplied by 0, and 0 is no -inf", "后面键的分数乘以 0，而 0 不是 -inf"),
+    "attention.triangle_zero": (
+        "the scores of later keys are multiplied by 0, and 0 is no -inf",
+        "后面键的分数乘以 0，而 0 不是 -inf",
+    ),
     "attention.mask_query_axis_seen": (
         "{name} hides queries, not keys: only the row of the hidden position changes, its key still moves the others by {change} of their size ({length} positions{amount})",
         "{name} 遮住的是查询而不是键：只有被遮位置那一行改变，它的键仍使其他输出变动其大小的 {change}（{length} 个位置{amount}）",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,6 +27,9 @@ START = r"start_?pos|offset|start|pos_offset|seqlen_offset"
 POSITIONS = r"(input_)?pos(ition)?s?(_ids?)?|cache_position|input_pos"
 TABLES = r"pos(ition)?_emb(edding)?s?|rotary(_emb|_pos_emb|_embedding)?|rope|cos_sin|pe"
 TURNS = r"freqs(_cis|_complex)?|freq_cis|rot"
+SLOPES = r"alibi(_bias|_slopes)?"
+LATER = frozenset({"positions", "tables", "cos", "sin", "turns", "start", "slopes"})
+"""Roles of parameters that have a default and may be needed all the same: tried when a call without them fails."""
 
 
 @dataclass(frozen=True)
@@ -35,13 +38,14 @@ class Style:
 
     Args:
         roles: (parameter, role) in the order of the signature: x, key, value, memory, memory_key, memory_value, memory_mask, mask,
-            none, flag, causal, start, positions, tables, cos, sin, turns; a parameter that is left to its default is not named, unless
+            none, flag, causal, start, zeros, slopes, positions, tables, cos, sin, turns; a parameter that is left to its default is not named, unless
             it is a memory or a mask.
         by_name: parameters that are given by name.
         positions_rows: whether positions have an axis of rows.
         head_width: d, for tables of angles.
         batch_first: whether the module wants the rows first.
         causal: what a required flag of that name gets.
+        heads: H, for a bias of each head.
         elsewhere: D of a memory that is given where one is required, the same for all rows; 0 for the stream itself.
     """
 
@@ -51,6 +55,7 @@ class Style:
     head_width: int = 8
     batch_first: bool = True
     causal: bool = False
+    heads: int = 1
     elsewhere: int = 0
 
     def names(self, role: str) -> list[str]:
@@ -80,15 +85,46 @@ def styles(target: Target, head_width: int, batch_first: bool, causal: bool) -> 
     by_name = frozenset(p.name for p in parameters if p.kind is p.KEYWORD_ONLY) | _after_a_gap(parameters, roles)
     base = Style(tuple(roles), by_name, True, head_width, batch_first, causal)
     yield base
+    yield from _varied(base)
     needed = {role for _, role in roles}
-    if needed & {"positions"}:
-        yield replace(base, positions_rows=False)
-    if needed & {"tables", "cos", "sin", "turns"}:
-        yield replace(base, head_width=head_width // 2)
-        yield replace(base, head_width=head_width * 2)
     if "memory" in needed and parameters[1].default is parameters[1].empty and len(parameters) >= 2:
         # A second input of unknown meaning may also be a mask.
         yield replace(base, roles=tuple((n, "mask" if r == "memory" else r) for n, r in roles))
+    yield from _filled_too(base, parameters)
+
+
+def _varied(base: Style) -> Iterator[Style]:
+    """The same with positions and tables of other shapes."""
+    needed = {role for _, role in base.roles}
+    if needed & {"positions"}:
+        yield replace(base, positions_rows=False)
+    if needed & {"tables", "cos", "sin", "turns"}:
+        d = base.head_width
+        # Where the number of heads is not known, d is D; and angles may turn a part of a head alone.
+        for width in dict.fromkeys(n for n in (d // 2, d * 2, d // 4, d // 8, d // 16) if n > 1):
+            yield replace(base, head_width=width)
+
+
+def _filled_too(base: Style, parameters: list[inspect.Parameter]) -> Iterator[Style]:
+    """The same with parameters that have a default and are needed all the same, such as the angles that a model hands to its layers."""
+    known, roles = dict(base.roles), []
+    added: set[str] = set()
+    for index, parameter in enumerate(parameters):
+        role = known.get(parameter.name, "")
+        if (not role or role == "none") and index > 0:
+            found = _filler(_fits(parameter.name))
+            role = found if found in LATER else role
+            added |= {parameter.name} if found in LATER else set()
+        if role:
+            roles.append((parameter.name, role))
+    if not added:
+        return
+    late = frozenset(p.name for p in parameters if p.name in added and p.default is not p.empty)
+    tables = tuple((n, r) for n, r in roles if n not in added or r in ("tables", "cos", "sin", "turns", "slopes"))
+    for some in dict.fromkeys((tables, tuple(roles))):
+        style = replace(base, roles=some, by_name=base.by_name | _after_a_gap(parameters, list(some)) | late)
+        yield style
+        yield from _varied(style)
 
 
 def _after_a_gap(parameters: list[inspect.Parameter], roles: list[tuple[str, str]]) -> frozenset[str]:
@@ -105,11 +141,7 @@ def _after_a_gap(parameters: list[inspect.Parameter], roles: list[tuple[str, str
 
 def _role(parameter: inspect.Parameter) -> str:
     """What a parameter after the first is for; "" if it is left to its default."""
-    name, required = parameter.name.lower(), parameter.default is parameter.empty
-
-    def fits(pattern: str) -> bool:
-        return re.fullmatch(pattern, name) is not None
-
+    required, fits = parameter.default is parameter.empty, _fits(parameter.name)
     if fits(KEY) or fits(VALUE):
         letter = "key" if fits(KEY) else "value"
         return letter if required else f"memory_{letter}"
@@ -117,19 +149,27 @@ def _role(parameter: inspect.Parameter) -> str:
         return "mask"
     if fits(MEMORY):
         return "memory"
-    return _filler(fits) if required else ""
+    # No slopes at all is the usual case where they are asked for.
+    return ("none" if fits(SLOPES) else _filler(fits)) if required else ""
 
 
-def _filler(fits: Any) -> str:
+def _fits(name: str) -> Callable[[str], bool]:
+    """Whether a pattern is the whole of a name."""
+    return lambda pattern: re.fullmatch(pattern, name.lower()) is not None
+
+
+def _filler(fits: Callable[[str], bool]) -> str:
     """What a required parameter that is neither input nor mask gets."""
     table = (
         (CAUSAL, "causal"),
         (FLAG, "flag"),
         (START, "start"),
+        (r"residual", "zeros"),
         (TABLES, "tables"),
         (r".*cos.*", "cos"),
         (r".*sin.*", "sin"),
         (TURNS, "turns"),
+        (SLOPES, "slopes"),
         (POSITIONS, "positions"),
     )
     return next((role for pattern, role in table if fits(pattern)), "none")
@@ -201,12 +241,20 @@ def _filled(style: Style, role: str, x: Tensor) -> Any:
     constants = {"none": None, "flag": False, "causal": style.causal, "start": 0}
     if role in constants:
         return constants[role]
+    kind = x.dtype if x.is_floating_point() else torch.float32
     places = torch.arange(length, device=x.device)
     if role == "positions":
         return places.expand(x.shape[0], length) if style.positions_rows else places
-    kind = x.dtype if x.is_floating_point() else torch.float32
+    if role in ("zeros", "slopes"):
+        of_heads = torch.zeros(x.shape[0] * style.heads, 1, length, dtype=kind)
+        return of_heads if role == "slopes" else torch.zeros_like(x if style.batch_first else x.transpose(0, 1))
+    return _angles(style, role, places.to(kind))
+
+
+def _angles(style: Style, role: str, places: Tensor) -> Any:
+    """Tables of angles, as rotary positions want them."""
     half = max(style.head_width // 2, 1)
-    angles = places[:, None].to(kind) * 100.0 ** (-torch.arange(half).to(kind) / half)
+    angles = places[:, None] * 100.0 ** (-torch.arange(half).to(places) / half)
     if role == "turns":
         return torch.polar(torch.ones_like(angles), angles)
     doubled = torch.cat([angles, angles], -1)

@@ -13,7 +13,18 @@ from clearhead.checking.settings import Settings
 from clearhead.checking.target import Target
 
 DENIED = r"(is_)?causal\s*[:=]\s*(bool\s*=\s*)?False|(non|not|no|without|un)[- _]?(a )?causal|bidirectional|acausal"
-CAUSAL_WORDS = r"\btril\b|\btriu\b|tril_|triu_|causal|autoregressive|auto-regressive|look.?ahead|subsequent|future"
+CAUSAL_WORDS = r"causal|autoregressive|auto-regressive|look.?ahead|subsequent|future"
+CAUSAL_CODE = (
+    r"\btril\b|\btriu\b|tril_|triu_|(causal|future|subsequent|look_?ahead)\w*\(|\*\s*(self\.)?causal\w*|"
+    r"(causal|future|subsequent|look_?ahead)\w*\s*=(?![=\s]*\(?(not\b|getattr|(self|config|cfg|args)\.|\w*causal|\w*mask\b|False|None|True|is_))"
+)
+"""What code does that hides the future. A flag that is handed on says nothing."""
+CAUSAL_FLAG = r"causal\w*\s*=\s*(True\b|\w*mask is None)"
+NO_CLAIM = (
+    r"\bcache|generation|\bif\b.{0,30}(causal|autoreg|future)|(causal|autoreg)[\w-]*( \w+){0,2} (if|when|or|unless)\b|"
+    r"^\W*\w*mask\w*\W{0,3}(\(|:)"
+)
+"""Sentences about what a caller may do: with a flag, with a mask of his own, with a cache."""
 CAUSAL_NAMES = r"causal|masked(multi|self|att|head)|autoregressive|gpt"
 
 
@@ -27,8 +38,16 @@ def causal(target: Target, settings: Settings) -> bool | None:
     if _named(target) or triangles(target):
         return True
     # A triangle in a pattern of its own is a part of it, not a claim about all.
-    text = "" if patterned(target) else re.sub(DENIED, " ", target.source, flags=re.IGNORECASE)
-    return True if re.search(CAUSAL_WORDS, text, re.IGNORECASE) else None
+    return True if not patterned(target) and not _switched_off(target) and _written(target) else None
+
+
+def _switched_off(target: Target) -> bool:
+    """Whether the parts inside have switches for it, and all of them are off: what is called Causal… is then told not to be."""
+    made = target.make()
+    parts = made.modules() if isinstance(made, nn.Module) else ()
+    flags = [getattr(part, name, None) for part in parts for name in ("causal", "is_causal", "use_causal_mask")]
+    said = [flag for flag in flags if isinstance(flag, bool)]
+    return bool(said) and not any(said)
 
 
 def _switch(target: Target) -> bool | None:
@@ -41,6 +60,32 @@ def _switch(target: Target) -> bool | None:
     defaults = {name: parameter.default for name, parameter in target.signature.parameters.items()}
     given = [defaults[name] for name in ("is_causal", "causal", "use_causal_mask") if name in defaults]
     return next((value for value in given if isinstance(value, bool)), None)
+
+
+def _written(target: Target) -> bool:
+    """Whether the code hides the future, or its words say that it does."""
+    code = re.sub(DOCUMENTS, " ", target.source, flags=re.DOTALL)
+    if _hides(target) or re.search(CAUSAL_FLAG, re.sub(DENIED, " ", code, flags=re.IGNORECASE), re.IGNORECASE):
+        return True
+    pieces = [piece for found in re.findall(DOCUMENTS, target.source, re.DOTALL) for piece in found]
+    sentences = [each for piece in pieces for each in re.split(r"\n|;|\.\s", piece)]
+    said = (re.sub(DENIED, " ", each, flags=re.IGNORECASE) for each in sentences)
+    return any(
+        re.search(CAUSAL_WORDS, each, re.IGNORECASE) and not re.search(NO_CLAIM, each, re.IGNORECASE) for each in said
+    )
+
+
+def _hides(target: Target) -> bool:
+    """Whether the code itself makes what hides the future."""
+    code = re.sub(DOCUMENTS, " ", target.source, flags=re.DOTALL)
+    return re.search(CAUSAL_CODE, re.sub(DENIED, " ", code, flags=re.IGNORECASE), re.IGNORECASE) is not None
+
+
+def by_itself(target: Target, settings: Settings) -> bool:
+    """Whether causality is the code's own business, whatever mask it is given: by the user's word, its name, a triangle, or what it does."""
+    name = getattr(target.kind_of, "__name__", "")
+    named = _named(target) and re.search(CAUSAL_NAMES.removesuffix("|gpt"), name, re.IGNORECASE) is not None
+    return settings.causal is not None or named or bool(triangles(target)) or _hides(target)
 
 
 def _named(target: Target) -> bool:

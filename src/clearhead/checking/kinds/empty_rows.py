@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import torch
 from torch import Tensor, nn
 
+from clearhead.checking.kinds.claimed import DOCUMENTS
 from clearhead.checking.kinds.kind import Found
 from clearhead.checking.kinds.masks_found import MaskUse
 from clearhead.checking.kinds.seeing import moved, ready, seen_above, size_of
 from clearhead.checking.kinds.sequence_case import SequenceCase, run
 from clearhead.checking.report import Check, Fault
-from clearhead.checking.watch import watched
+from clearhead.checking.target import Target
+from clearhead.checking.watch import Record, watched
 from clearhead.messages import say
 
 NAME = "mask.empty-row"
+EMPTY = (
+    r"(may|can|might|could) (also )?(be (all |wholly |entirely |fully )?(empty|padding|padded|hidden|masked)|see nothing|hide (a|the) whole)|"
+    r"(all|nothing but|only) (padding|pads)\b|(fully|wholly|entirely|completely)[- ](masked|padded|hidden)|sees? nothing|"
+    r"no (visible|valid|key)|nothing (to see|is seen)|(rows?|texts?|sequences?) (is|are) empty|empty (rows?|texts?|sequences?)"
+)
+"""Words about rows that may see nothing."""
+
+
+def expects_empty(target: Target) -> bool:
+    """Whether the code says that a row may see nothing. Only then is the mean of all values, which a finite constant leaves, wrong."""
+    words = " ".join(piece for found in re.findall(DOCUMENTS, target.source, re.DOTALL) for piece in found)
+    return re.search(EMPTY, words, re.IGNORECASE) is not None
 
 
 def empty_rows(case: SequenceCase, use: MaskUse, *, causal: bool) -> Found:
@@ -29,13 +46,32 @@ def empty_rows(case: SequenceCase, use: MaskUse, *, causal: bool) -> Found:
             evidence = say(
                 f"attention.empty_row_{problem}", name=use.name, what=say(f"attention.hidden_{said}"), length=length
             )
+            if not _problem(_narrower(case), use, keep):
+                return Found((Check(NAME, "pass", evidence),), notes=(say("attention.empty_narrow", name=use.name),))
             if _delegated(case, use, keep):
                 return Found((Check(NAME, "skipped", evidence),), notes=(say("attention.empty_theirs"),))
             fault = Fault(NAME, "reproduced", evidence, "", say("attention.empty_fix"), None)
             return Found((Check(NAME, "fail", evidence),), (fault,))
     passed = say("attention.empty_passed", name=use.name, length=length)
     notes = (say("attention.empty_mean", name=use.name),) if _sees(case, use, whole) else ()
+    if notes and expects_empty(case.case.target):
+        fault = Fault(NAME, "consistent", notes[0], "", say("attention.empty_fix"), None)
+        return Found((Check(NAME, "fail", notes[0]),), (fault,))
     return Found((Check(NAME, "pass", passed),), notes=notes)
+
+
+def _narrower(case: SequenceCase) -> SequenceCase:
+    """The same in float32, the type in which modules are made."""
+    return replace(case, case=replace(case.case, dtype=torch.float32))
+
+
+def fused_gives_nan(record: Record) -> bool:
+    """Whether PyTorch's fused attention, given numbers, gave what is none."""
+    for op in record.named("scaled_dot_product_attention"):
+        given = [op.argument(index, name) for index, name in enumerate(("query", "key", "value"))]
+        if not bool(op.result.isfinite().all()) and all(bool(each.isfinite().all()) for each in given):
+            return True
+    return False
 
 
 def _problem(case: SequenceCase, use: MaskUse, keep: Tensor) -> str:
@@ -67,9 +103,15 @@ def _sees(case: SequenceCase, use: MaskUse, keep: Tensor) -> bool:
 
 
 def _delegated(case: SequenceCase, use: MaskUse, keep: Tensor) -> bool:
-    """Whether PyTorch's own module does the attention: what it makes of such a row is not the user's line."""
+    """Whether PyTorch's own code does the attention: what it makes of such a row is not the user's line."""
     module, x = ready(case), case.inputs(keep.shape[0], keep.shape[1], 15)
     record = watched(module if isinstance(module, nn.Module) else None, lambda: run(case, module, x, keep, use=use))
-    return bool(record.named("multi_head_attention_forward", "_native_multi_head_attention")) or any(
-        isinstance(part, nn.MultiheadAttention) for part in (module.modules() if isinstance(module, nn.Module) else ())
+    theirs = record.named("multi_head_attention_forward", "_native_multi_head_attention")
+    return (
+        bool(theirs)
+        or fused_gives_nan(record)
+        or any(
+            isinstance(part, nn.MultiheadAttention)
+            for part in (module.modules() if isinstance(module, nn.Module) else ())
+        )
     )

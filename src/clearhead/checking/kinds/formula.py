@@ -59,7 +59,7 @@ def formula(case: SequenceCase, settings: Settings) -> Found:
         return run_all(case, module, x)
 
     return formula_of_call(
-        module, call, case.inputs(2, length, 5), width=case.width, whole=True, source=case.case.target.source
+        module, call, case.inputs(2, length, 5), width=case.width, whole=True, source=case.case.target.texts
     )
 
 

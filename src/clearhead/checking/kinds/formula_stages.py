@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from clearhead.checking.kinds.formula_graph import Graph, linked_to
 from clearhead.checking.kinds.heads_found import Heads, heads_of, merged, mixed, several, sharing
-from clearhead.checking.kinds.projections import activated, disordered, misread, order, refilled, sliced
+from clearhead.checking.kinds.projections import activated, disordered, misread, order, refilled, sliced, wrapped
 from clearhead.checking.kinds.projections import named as name_of
 from clearhead.checking.kinds.scores import Core, rows_sum_to_one
 from clearhead.checking.report import Certainty, Fault
@@ -232,7 +232,7 @@ def _merge(scene: Scene, parts: dict[str, Heads]) -> Iterator[Fault]:
         where = _line(scene, outward) if outward >= 0 else _line(scene, core.end)
         yield fault("heads.merge-without-transpose", say("formula.merge", row=row), where)
     del count
-    alone = outward < 0 and scene.whole
+    alone = outward < 0 and scene.whole and not wrapped(scene.module)
     if (alone or _added_first(scene, outward)) and heads > 1 and parts["v"].sources:
         yield fault("projection.output-missing", say("formula.unmixed", heads=heads), _line(scene, core.end))
 

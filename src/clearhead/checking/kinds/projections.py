@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+import sys
 from collections.abc import Iterator, Mapping
 
 import torch
@@ -181,3 +183,28 @@ def sliced(operand: Tensor, x: Tensor) -> int | None:
     found = slope(flat[0, 0] * torch.linspace(1, 2, flat.shape[-1], dtype=flat.dtype), x)
     read = int((found != 0).reshape(-1, x.shape[-1]).any(0).sum())
     return read if 0 < read <= x.shape[-1] // 2 else None
+
+
+def wrapped(module: nn.Module | None) -> bool:
+    """Whether another attention of the same file is built around this class, so that the projection may be its business."""
+    kind = type(module)
+    file = sys.modules.get(kind.__module__)
+    if module is None or file is None or kind.__module__.split(".")[0] == "torch":
+        return False
+    others = [
+        other
+        for other in vars(file).values()
+        if isinstance(other, type)
+        and issubclass(other, nn.Module)
+        and not issubclass(other, kind)
+        and other.__module__ == kind.__module__
+        and re.search(r"att|mha", other.__name__, re.IGNORECASE)
+    ]
+    for other in others:
+        try:
+            text = inspect.getsource(other)
+        except (OSError, TypeError):
+            continue
+        if re.search(rf"\b({kind.__name__}|[A-Z_]+_CLASSES)\b", text):
+            return True
+    return False

@@ -43,15 +43,26 @@ def open_sequence(target: Target, settings: Settings, *, ids: bool = False) -> S
     opened = _called(target, settings, ids)
     limited = _limited(replace(opened, remembers=_remembers(opened)), settings)
     masks = masks_of(limited, settings) if settings.call is None else ()
+    claim = claimed.causal(target, settings)
+    if claim and not claimed.by_itself(target, settings) and _pairs(limited, masks, settings):
+        # Whoever calls it may hide the future by the mask of pairs that it takes.
+        claim = None
     return _running(
         replace(
             limited,
             takes_mask=masks[0] if masks else None,
             masks=masks,
-            causal=claimed.causal(target, settings),
+            causal=claim,
             window=claimed.window(target, settings),
         )
     )
+
+
+def _pairs(case: SequenceCase, masks: tuple[MaskUse, ...], settings: Settings) -> bool:
+    """Whether a mask of pairs is taken; in float32 at least, for code whose lowest number is that of its own type."""
+    if not masks and case.style.names("mask") and case.case.dtype == torch.float64 and settings.call is None:
+        masks = masks_of(replace(case, case=replace(case.case, dtype=torch.float32)), settings)
+    return any(use.pairs_too and use.vanishes for use in masks)
 
 
 def _called(target: Target, settings: Settings, ids: bool) -> SequenceCase:
@@ -66,11 +77,13 @@ def _called(target: Target, settings: Settings, ids: bool) -> SequenceCase:
     for dtype in (torch.float64, torch.float32):
         for width in _widths(target, settings):
             angles = size(target, settings, "head_width") or (width // heads if heads else width)
-            for style in styles(target, angles, batch_first, bool(settings.causal)):
+            for plain in styles(target, angles, batch_first, bool(settings.causal)):
+                style = replace(plain, heads=heads or 1)
                 for length, masks in product(_lengths(target, settings), _needed(target, style)):
                     built = _case(target, settings, style, width, vocab=vocab if ids else None, dtype=dtype)
                     fixed = None if length == LENGTH else length
                     found = replace(built, heads=heads, kv_heads=kv_heads, fixed=fixed, masks=masks)
+                    found = replace(found, needs=frozenset(use.name for use in masks))
                     reason, more = _tries(found, length)
                     if not reason:
                         return replace(found, returns_weights=more)
@@ -111,9 +124,7 @@ def _case(
         style,
         width,
         style.batch_first,
-        None,
-        (),
-        memory,
+        takes_memory=memory,
         ids=vocab is not None,
         vocab=vocab or 61,
         call=settings.call,

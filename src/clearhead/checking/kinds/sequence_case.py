@@ -27,6 +27,7 @@ class SequenceCase:
         batch_first: whether it wants the rows first; its own claim alone decides.
         takes_mask: its first mask; None if it takes none.
         masks: all of its masks.
+        needs: the masks without which it cannot be called; None does not do in their place.
         takes_memory: whether keys and values may come from elsewhere.
         causal: whether the code claims that a position sees no later one; None if it says nothing.
         window: how many keys it claims that a query sees; None if it says nothing.
@@ -47,6 +48,7 @@ class SequenceCase:
     batch_first: bool = True
     takes_mask: MaskUse | None = None
     masks: tuple[MaskUse, ...] = ()
+    needs: frozenset[str] = frozenset()
     takes_memory: bool = False
     causal: bool | None = None
     window: int | None = None
@@ -116,7 +118,7 @@ def run_all(
         name = case.style.names("memory_mask")[0]
         like = replace(use, name=name) if use else MaskUse(name, "BS", "bool", True)
         masks[name] = encoded(like, memory_keep, x.shape[1], case.case.dtype)
-    needed = [u for u in case.masks if u.name not in masks and u.name in required(case.case.target)]
+    needed = [u for u in case.masks if u.name not in masks and u.name in case.needs]
     for other in needed:
         keys = memory.shape[1] if memory is not None else x.shape[1]
         masks[other.name] = encoded(other, torch.ones(x.shape[0], keys, dtype=torch.bool), x.shape[1], case.case.dtype)

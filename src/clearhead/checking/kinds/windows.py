@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import torch
 from torch import Tensor
 
@@ -22,6 +24,15 @@ def band(found: Tensor) -> int | None:
     return None
 
 
+LAYERS = r"(layer|attention|attn)_?types?\b|is_(local|global|sliding)|==\s*[\"'](local|sliding|global|full)\w*[\"']"
+
+
+def _left_to_others(case: SequenceCase) -> bool:
+    """Whether the window may be another's business: of a mask of pairs that is given, or of layers of another type."""
+    given = any(use.pairs_too and use.vanishes for use in case.masks)
+    return given or re.search(LAYERS, case.case.target.source) is not None
+
+
 def window_faults(case: SequenceCase, found: Tensor, causal: bool) -> Found:
     """Whether exactly as many keys are seen as the code claims, where it claims a window."""
     name, claim, length = "window.off-by-one", case.window, found.shape[0]
@@ -31,6 +42,8 @@ def window_faults(case: SequenceCase, found: Tensor, causal: bool) -> Found:
     if claim + 1 >= length or width is None:
         reason = say("attention.window_short", window=claim, length=length)
         return Found((Check(name, "skipped", reason),))
+    if width == length and _left_to_others(case):
+        return Found((Check(name, "skipped", say("attention.window_elsewhere", window=claim)),))
     allowed = {claim, claim + 1} if beside_itself(case.case.target) else {claim}
     if width in allowed:
         return Found((Check(name, "pass", say("attention.window_right", window=claim, length=length)),))
