@@ -46,6 +46,7 @@ def empty_rows(q, k, v, mask=None):
 
 
 def empty_rows_mean(query, key, value, mask=None):
+    """mask (B, 1, 1, S): False at padding; a text may be empty."""
     s = query @ key.mT / math.sqrt(query.size(-1))
     if mask is not None:
         s = s.masked_fill(mask == 0, -1e9)
@@ -88,6 +89,31 @@ def tiled_by_view(q, k, v):
     return torch.einsum("bgkts,bksd->bgktd", s.softmax(-1), v).reshape(B, H, T, d)
 
 
+def summed(q, k, v):
+    B, H, T, d = q.shape
+    q = q.reshape(B, k.shape[1], -1, T, d).mean(2)
+    return F.scaled_dot_product_attention(q, k, v).repeat_interleave(H // k.shape[1], 1)
+
+
+def summed_scores(q, k, v):
+    B, H, T, d = q.shape
+    K = k.shape[1]
+    s = torch.einsum("bkgtd,bksd->bkts", q.view(B, K, H // K, T, d), k) / d**0.5
+    return (s.softmax(-1) @ v).repeat_interleave(H // K, 1)
+
+
+def triangle_added(q, k, v, causal=True):
+    T, S = q.shape[-2], k.shape[-2]
+    s = q @ k.mT / math.sqrt(q.size(-1))
+    return (s + torch.ones(T, S).tril(S - T) if causal else s).softmax(-1) @ v
+
+
+def triangle_to_kernel(q, k, v, is_causal=True):
+    T, S = q.shape[-2], k.shape[-2]
+    mask = torch.ones(T, S, dtype=q.dtype).tril(S - T) if is_causal else None
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+
 def unscaled_and_strict(q, k, v, is_causal=True):
     T, S = q.shape[-2], k.shape[-2]
     s = q @ k.mT
@@ -122,6 +148,30 @@ def right_dropped(q, k, v, mask=None):
         return s.softmax(-1) @ v
     w = s.masked_fill(mask, -1e30).softmax(-1).masked_fill(mask, 0)
     return w @ v
+
+
+def right_annotated(query, key, value, mask=None):
+    s = query @ key.mT / math.sqrt(query.size(-1))
+    if mask is not None:
+        s = s.masked_fill(mask == 0, -1e9)
+    w = s.softmax(-1)
+    return w @ value, w
+
+
+def right_pattern(q, k, v, mask=None):
+    """mask (T, S): True where a key is seen, the same for all rows."""
+    s = q @ k.mT / math.sqrt(q.size(-1))
+    if mask is not None:
+        s = s.masked_fill(~mask.view(s.shape[-2:]), -torch.inf)
+    return s.softmax(-1) @ v
+
+
+def right_kernel_adds(q, k, v, mask=None):
+    """mask: True where a key is seen."""
+    if mask is None:
+        return F.scaled_dot_product_attention(q, k, v)
+    bias = torch.zeros(mask.shape, dtype=q.dtype).masked_fill(~mask, -torch.inf)
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=bias)
 
 
 def right_added(q, k, v, mask=None):
@@ -185,6 +235,8 @@ CASES = [
         "dropout.active-in-eval": ("dropping", "Dropping"),
         "score.precision": ("half", "half_weights"),
         "heads.kv-tiled": ("tiled", "tiled_by_view"),
+        "heads.grouped-summed": ("summed", "summed_scores"),
+        "mask.added-as-number": ("triangle_added", "triangle_to_kernel"),
         "scale.missing": ("capped_unscaled",),
     }.items()
     for name in names

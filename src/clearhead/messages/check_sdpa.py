@@ -124,6 +124,8 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "sdpa.not_causal": ("nothing says that it is causal, and nothing is hidden", "没有声明为因果，也没有遮住任何键"),
     "sdpa.sees": ("T = {queries}, S = {keys}: query {row} sees {found} keys, {right} would be right; key {first} is the first that differs", "T = {queries}，S = {keys}：查询 {row} 看到 {found} 个键，应为 {right} 个；首个不同的是键 {first}"),
     "sdpa.sees_right": ("T = {queries}, S = {keys}: query i sees exactly the keys up to i + S - T", "T = {queries}，S = {keys}：查询 i 恰好看到到 i + S - T 为止的键"),
+    "sdpa.triangle": ("a triangle of ones is added to the scores or multiplies them: later keys keep their weight", "由一构成的三角被加到打分上或与之相乘：后面的键仍保有权重"),
+    "sdpa.summed": ("with {heads} query heads and {kv_heads} of keys, the heads of a group are added up: the output is that of one head a group", "有 {heads} 个查询头、{kv_heads} 个键头时，同组的头被相加：输出是每组一个头的输出"),
     "sdpa.beaten": ("with scores of about {size} the values of hidden keys move outputs by {moved} of their change", "打分约为 {size} 时，被遮键的值的变化有 {moved} 传到输出"),
     "sdpa.not_beaten": ("with scores of about {size} the values of hidden keys move nothing", "打分约为 {size} 时，被遮键的值不影响任何输出"),
     "sdpa.no_mask": ("no mask is taken", "不接受掩码"),
@@ -137,5 +139,6 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "sdpa.empty_nan": ("a query that may see nothing gives NaN", "看不到任何键的查询得到 NaN"),
     "sdpa.empty_gradient": ("a query that may see nothing gives NaN in the gradient", "看不到任何键的查询在梯度中得到 NaN"),
     "sdpa.empty_mean": ("a query that may see nothing gives the mean of v", "看不到任何键的查询得到 v 的平均"),
+    "sdpa.empty_theirs": ("a query that may see nothing is NaN in PyTorch's own attention; keep one key, or replace such rows afterwards", "看不到任何键的查询在 PyTorch 自带的注意力中为 NaN；请保留一个键，或事后替换这些行"),
     "sdpa.empty_right": ("a query that may see nothing gives no NaN, nor the mean of v", "看不到任何键的查询既不得到 NaN，也不得到 v 的平均"),
 }  # fmt: skip

@@ -11,6 +11,8 @@ from torch import Tensor, nn
 
 from clearhead.checking.claims import size
 from clearhead.checking.kinds.attention_references import Variant, attend, bases, matches
+from clearhead.checking.kinds.cores import added_triangle
+from clearhead.checking.kinds.cores import cores as hearts
 from clearhead.checking.kinds.formula_graph import Graph
 from clearhead.checking.kinds.formula_scaling import scaled
 from clearhead.checking.kinds.formula_stages import NARROW, Scene, fault, stages
@@ -54,6 +56,8 @@ def check_sdpa(case: SdpaCase, settings: Settings) -> Found:
     base = _base(case, window)
     found = modes + _formula(case, base, window)
     found += causality(case, settings, base.variant)
+    if any(each.id == "causal.future-leak" for each in found.faults):
+        found = _triangle(case) + found
     found += _grouped(case, base.variant)
     return _placed(case, found + masks(case, settings, base.variant))
 
@@ -200,6 +204,18 @@ def _watched(case: SdpaCase) -> list[Fault]:
     return []
 
 
+def _triangle(case: SdpaCase) -> Found:
+    """Whether a triangle of ones is added to the scores, or multiplies them, in place of selecting."""
+    with Attempt(), torch.no_grad():
+        record = watched(None, lambda: run(case, _inputs(case), causal=True if case.causal else None))
+        added = added_triangle(record, hearts(record, LENGTH))
+        if added is not None:
+            text = say("sdpa.triangle")
+            wrong = fault("mask.added-as-number", text, added[0].where)
+            return Found((Check(wrong.id, "fail", text),), (wrong,))
+    return Found()
+
+
 def _grouped(case: SdpaCase, base: Variant | None) -> Found:
     """Whether shared keys and values go to the right query heads."""
     question = "heads.kv-tiled"
@@ -219,7 +235,28 @@ def _grouped(case: SdpaCase, base: Variant | None) -> Found:
                 return Found((Check(question, "pass", say("sdpa.grouped")),))
             text = say("formula.tiled", letter="k", used="0, 1, 2, 0, 1, 2", heads=6, kv_heads=3)
             return Found((Check(question, "fail", text),), (fault(question, text, ""),))
+        if _summed(out, (q, k, v), base):
+            wrong = fault("heads.grouped-summed", say("sdpa.summed", heads=6, kv_heads=3), "")
+            return Found((Check(wrong.id, "fail", wrong.evidence),), (wrong,))
     return Found((Check(question, "skipped", say("sdpa.not_grouped", reason=attempt.reason or "?")),))
+
+
+def _summed(out: Tensor, qkv: tuple[Tensor, Tensor, Tensor], base: Variant) -> bool:
+    """Whether the query heads of a group were added up, or averaged, before attending, or what they gave was added up instead."""
+    q, k, v = qkv
+    B, K, size = q.shape[0], k.shape[1], q.shape[2:]
+    times = q.shape[1] // K
+    plain = Variant(base.scale, base.axis, base.reshaped, base.triangle, base.after, window=base.window)
+    each = attend(q, k, v, plain)
+    for by in (1.0, 1 / times):
+        groups = (q.reshape(B, K, times, *size).sum(2), q.reshape(B, times, K, *size).sum(1))
+        heads = [attend(group * by, k, v, plain) for group in groups]
+        heads += [each.reshape(B, K, times, *each.shape[2:]).sum(2) * by]
+        for one in heads:
+            for whole in (one, one.repeat_interleave(times, 1), one.repeat(1, times, 1, 1)):
+                if matches(out, whole, 1e-4):
+                    return True
+    return False
 
 
 KIND = Kind("sdpa", open_sdpa, check_sdpa)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from clearhead.checking.kinds.attention_references import MASK_FAULTS, MASKS, Variant, attend, matches
 from clearhead.checking.kinds.claimed import mask_says
+from clearhead.checking.kinds.empty_rows import expects_empty, fused_gives_nan
 from clearhead.checking.kinds.formula_stages import fault
 from clearhead.checking.kinds.kind import Found
 from clearhead.checking.kinds.sdpa_causal import stressed
@@ -17,6 +18,7 @@ from clearhead.checking.kinds.sdpa_opening import SdpaCase, drawn, run
 from clearhead.checking.report import Certainty, Check
 from clearhead.checking.settings import Settings
 from clearhead.checking.strangers import Attempt
+from clearhead.checking.watch import watched
 from clearhead.messages import say
 
 PADDING = ("BS", "B11S")
@@ -171,14 +173,29 @@ def _empty(case: SdpaCase, drops: bool) -> Found:
     row = (1, 0, 3) if case.shape in PADDING else (1, 0, 2)
     for given in (q, k, v):
         given.requires_grad_(True)
-    out = run(case, (q, k, v), _given(keep, drops), causal=False if case.causal else None)
+    plain = False if case.causal else None
+    record = watched(None, lambda: run(case, (q, k, v), _given(keep, drops), causal=plain))
+    # What was recorded is a copy; gradients need the output itself.
+    out = run(case, (q, k, v), _given(keep, drops), causal=plain)
     value = out.detach()[row]
     slopes = torch.autograd.grad(out.sum(), (q, k, v), allow_unused=True)
     rough = [g for g in slopes if g is not None and not bool(torch.isfinite(g).all())]
-    if not bool(torch.isfinite(value).all()):
-        return _wrong("mask.empty-row", say("sdpa.empty_nan"), "consistent")
-    if rough:
-        return _wrong("mask.empty-row", say("sdpa.empty_gradient"), "consistent")
+    if bool(rough) or not bool(torch.isfinite(value).all()):
+        text = say("sdpa.empty_gradient") if bool(torch.isfinite(value).all()) else say("sdpa.empty_nan")
+        return _not_a_number(case, text, fused_gives_nan(record))
     if torch.allclose(value, v.detach()[1, 0].mean(0), atol=1e-4):
-        return _wrong("mask.empty-row", say("sdpa.empty_mean"), "consistent")
+        text = say("sdpa.empty_mean")
+        if expects_empty(case.case.target):
+            return _wrong("mask.empty-row", text, "consistent")
+        return Found((Check("mask.empty-row", "pass", text),), notes=(text,))
     return Found((Check("mask.empty-row", "pass", say("sdpa.empty_right")),))
+
+
+def _not_a_number(case: SdpaCase, text: str, theirs: bool) -> Found:
+    """What NaN in a row that may see nothing is: a fault, if the mask is the caller's own for each row of the batch."""
+    if theirs:
+        return Found((Check("mask.empty-row", "skipped", text),), notes=(say("sdpa.empty_theirs"),))
+    if case.shape == "TS":
+        # One mask for all rows is a pattern, such as a triangle, in which every query has something to see.
+        return Found((Check("mask.empty-row", "skipped", text),), notes=(text,))
+    return _wrong("mask.empty-row", text, "consistent")
