@@ -9,7 +9,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from clearhead.cli import export as verb
+from clearhead.cli import loading
 from clearhead.cli.bar import bar_of
 from clearhead.formats import safetensors_written
 from clearhead.formats.load import load
@@ -81,18 +81,38 @@ def test_numbers_have_no_tokenizer(clearhead: Clearhead, tmp_path: Path) -> None
     run = saved(tmp_path, DecoderConfig(**SIZES, vocab=7), NumberTokenizer(7))
     said = clearhead("export", run, tmp_path / "out")
     assert said.status == 0
-    assert said.err == "No tokenizer was written: this model reads ids.\n"
+    assert said.err.splitlines()[-1] == "No tokenizer was written: this model reads ids."
     assert not (tmp_path / "out" / "tokenizer.json").exists()
 
 
 def test_a_bar_where_writing_takes_long(
     clearhead: Clearhead, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(verb, "DELAY", 0.0)
-    monkeypatch.setattr(verb, "bar_of", lambda *given, **named: bar_of(*given, **named | {"leave": True}))
+    monkeypatch.setattr(loading, "DELAY", 0.0)
+    monkeypatch.setattr(loading, "bar_of", lambda *given, **named: bar_of(*given, **named | {"leave": True}))
     said = clearhead("export", trained, tmp_path / "out")
-    assert said.err.startswith("writing ")
-    assert "100%" in said.err
+    line = next(line for line in said.err.splitlines() if line.startswith("writing "))
+    assert "100%" in line
+
+
+def test_a_folder_behind_a_link(clearhead: Clearhead, trained: Path, tmp_path: Path) -> None:
+    """Which may be on a disk that has the room: the link stays, and the files lie where it leads to."""
+    for name, there in (("there", True), ("coming", False)):
+        folder, link = tmp_path / name, tmp_path / f"link-{name}"
+        if there:
+            folder.mkdir()
+        link.symlink_to(folder)
+        assert clearhead("export", trained, link).status == 0
+        assert link.is_symlink()
+        assert (folder / "model.safetensors").is_file()
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["coming", "link-coming", "link-there", "there"]
+
+
+def test_not_into_a_run(clearhead: Clearhead, trained: Path) -> None:
+    """Whose folder a training may be writing."""
+    said = clearhead("export", trained, trained / "more/hf").mistake
+    assert f"lies inside the run {trained}" in said
+    assert not (trained / "more").exists()
 
 
 MISTAKES = {

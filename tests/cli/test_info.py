@@ -134,6 +134,18 @@ def test_info_tells_source_and_target_apart(clearhead: Clearhead, monkeypatch: p
     assert "由 20 个源 token 生成 30 个 token" in said
 
 
+@pytest.mark.parametrize(("dtype", "times"), [("float64", 2), ("bfloat16", 0.5), ("float16", 0.5)])
+def test_info_counts_what_generating_takes_in_a_type(
+    clearhead: Clearhead, trained: Path, dtype: str, times: float
+) -> None:
+    usual, found = (json.loads(clearhead("info", trained, "--json", *more).out) for more in ([], ["--dtype", dtype]))
+    assert found["generation_bytes"] == {name: value * times for name, value in usual["generation_bytes"].items()}
+    assert found["training_bytes"] == usual["training_bytes"]
+    for model in (trained, "bert", "t5"):
+        assert f" in {dtype}" in clearhead("info", model, "--dtype", dtype).out
+    assert "there is no number type int8" in clearhead("info", trained, "--dtype", "int8").mistake
+
+
 def test_info_of_a_run_of_any_kind(clearhead: Clearhead, trained: Path, tmp_path: Path) -> None:
     run = copytree(trained, tmp_path / "run")
     written = json.loads((run / "config.json").read_text(encoding="utf-8"))

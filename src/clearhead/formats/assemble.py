@@ -11,15 +11,13 @@ from torch import Tensor, nn
 
 from clearhead.formats.opened import Opened, Report
 from clearhead.formats.rows import Row
-from clearhead.formats.tensors import Tensors
+from clearhead.formats.tensors import PIECE, Tensors, equal
 from clearhead.formats.weights import own_tensors
 from clearhead.messages import UserError, say
+from clearhead.messages.lines import shown
 from clearhead.models.build import build
 
 Watch = Callable[[int, int], None]
-
-PIECE = 1 << 18
-"""How many numbers are read at a time, of a tensor that the file holds as we do."""
 
 
 def assemble(
@@ -51,9 +49,7 @@ def assemble(
     filled = {name: torch.empty(empty.shape, dtype=dtype, device=device) for name, empty in own.items()}
     read, whole = 0, sum(empty.numel() for empty in own.values())
     for name, empty in own.items():
-        for first, piece in _pieces(rows[name], tensors, tuple(empty.shape)):
-            if opened.finite:
-                _must_be_finite(piece, rows[name], tensors)
+        for first, piece in _pieces(rows[name], opened, tuple(empty.shape)):
             filled[name][first : first + len(piece)].copy_(piece)
             read += piece.numel()
             if watch is not None:
@@ -62,14 +58,33 @@ def assemble(
     return model.eval(), Report(len(own), _aliases(model) | retied, unused)
 
 
-def _pieces(row: Row, tensors: Tensors, shape: tuple[int, ...]) -> Iterator[tuple[int, Tensor]]:
-    """A tensor of ours, by the number of the first row of each piece."""
+def _pieces(row: Row, opened: Opened, shape: tuple[int, ...]) -> Iterator[tuple[int, Tensor]]:
+    """A tensor of ours, by the number of the first row of each piece.
+
+    Raises:
+        UserError: if a number of it is not finite, naming the tensor of the file that holds it.
+    """
     if not row.plain:
-        yield 0, row.join([tensors.read(part.name) for part in row.parts])
+        # Each before they are joined, which would hide whose number it was.
+        yield 0, row.join([_read(opened, part.name) for part in row.parts])
         return
     step = max(1, PIECE // max(1, torch.Size(shape[1:]).numel()))
     for first in range(0, shape[0], step):
-        yield first, tensors.read(row.parts[0].name, first, min(first + step, shape[0]))
+        yield first, _read(opened, row.parts[0].name, first, min(first + step, shape[0]))
+
+
+def _read(opened: Opened, name: str, first: int = 0, last: int | None = None) -> Tensor:
+    """Some rows of a tensor of the file, every number of them one.
+
+    Raises:
+        UserError: if one is not finite, and that matters.
+    """
+    piece = opened.tensors.read(name, first, last)
+    # A sum is quick, needs no memory, and is not finite wherever a number is not; it may also overflow.
+    odd = piece.is_floating_point() and not piece.float().sum().isfinite() and not piece.isfinite().all()
+    if opened.finite and odd:
+        raise UserError(say("exchange.not_finite", path=opened.tensors.source, name=shown(name)))
+    return piece
 
 
 def _must_match(row: Row, tensors: Tensors, shape: tuple[int, ...]) -> None:
@@ -85,12 +100,6 @@ def _must_match(row: Row, tensors: Tensors, shape: tuple[int, ...]) -> None:
 def _must_fit(tensors: Tensors, name: str, found: tuple[int, ...], wanted: tuple[int, ...]) -> None:
     if found != wanted:
         raise UserError(say("formats.shape", path=tensors.source, name=name, found=found, wanted=wanted))
-
-
-def _must_be_finite(piece: Tensor, row: Row, tensors: Tensors) -> None:
-    # A sum is quick, needs no memory, and is not finite wherever a number is not; it may also overflow.
-    if piece.is_floating_point() and not piece.float().sum().isfinite() and not piece.isfinite().all():
-        raise UserError(say("exchange.not_finite", path=tensors.source, name=row.parts[0].name))
 
 
 def _must_hold(tensors: Tensors, wanted: list[str]) -> None:
@@ -125,7 +134,7 @@ def _left_over(opened: Opened, asked: Collection[str], own: Collection[str]) -> 
             say(
                 "exchange.unexpected",
                 path=opened.tensors.source,
-                name=unexpected[0],
+                name=shown(unexpected[0]),
                 count=len(unexpected),
                 origin=opened.origin,
             )
@@ -145,11 +154,8 @@ _TIED = {
 def _must_equal(tensors: Tensors, name: str, first: str) -> None:
     """Raise a UserError unless a tensor that the configuration calls tied equals the one that it is tied to."""
     _must_fit(tensors, name, tensors.shape(name), tensors.shape(first))
-    step = max(1, PIECE // max(1, torch.Size(tensors.shape(name)[1:]).numel()))
-    for start in range(0, tensors.shape(name)[0], step):
-        end = min(start + step, tensors.shape(name)[0])
-        if not torch.equal(tensors.read(name, start, end), tensors.read(first, start, end)):
-            raise UserError(say("exchange.tied_differ", path=tensors.source, name=name, first=first))
+    if not equal(tensors, name, first):
+        raise UserError(say("exchange.tied_differ", path=tensors.source, name=name, first=first))
 
 
 def _put(model: nn.Module, filled: dict[str, Tensor]) -> None:

@@ -89,11 +89,12 @@ def new_file(path: Path) -> Iterator[NewFile]:
 def new_folder(path: Path) -> Iterator[Path]:
     """A temporary folder to fill inside the `with`; at its end it becomes `path`, replacing what was there.
 
-    The folder that `path` lies in must be there.
+    The folder that `path` lies in must be there. A link to a folder stays, and the folder that it leads to is replaced.
 
     Raises:
         UserError: if the system refuses (no space, no permission, no such folder), with its reason; `path` is as it was.
     """
+    path = _behind_links(path)
     partial = path.with_name(f"{PARTIAL}{os.getpid()}-{path.name}")
     with clear_failure(path):
         shutil.rmtree(partial, ignore_errors=True)
@@ -110,6 +111,27 @@ def new_folder(path: Path) -> Iterator[Path]:
             _flush_names(path.parent)
         finally:
             shutil.rmtree(partial, ignore_errors=True)
+
+
+def new_place(folder: Path) -> Path:
+    """Where a new folder is to be made: by a name that another one could take, which "." is not, and behind links.
+
+    Raises:
+        UserError: if something is there that is no empty folder, or it is inside a run, whose files a training may be writing.
+    """
+    with clear_failure(folder):
+        if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+            raise UserError(say("export.exists", path=folder))
+        place = _behind_links(folder) if folder.name.strip(".") else folder.resolve()
+        for parent in place.absolute().parents:
+            if (parent / "checkpoints").is_dir() and (parent / "config.json").is_file():
+                raise UserError(say("export.inside", path=folder, run=parent))
+        return place
+
+
+def _behind_links(path: Path) -> Path:
+    """The place that a link leads to, which may be on another disk; a path that is none as it is."""
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 def discard(folder: Path) -> None:

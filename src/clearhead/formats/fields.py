@@ -7,15 +7,11 @@ from pathlib import Path
 from typing import Any, TypeVar, overload
 
 from clearhead.messages import UserError, say
+from clearhead.messages.lines import shown
 
 Kind = TypeVar("Kind", int, float, bool, str)
 
 MISSING: Any = object()
-
-
-def _shown(word: str) -> str:
-    """A word from a file, as one line can hold it."""
-    return word if len(word) <= 60 and word.isprintable() else repr(word[:60])
 
 
 class Fields:
@@ -133,7 +129,7 @@ class Fields:
                 say(
                     "exchange.field_unknown",
                     path=self.source,
-                    field=_shown(name),
+                    field=shown(name),
                     value=repr(self.data[name])[:60],
                     family=self.family,
                 )

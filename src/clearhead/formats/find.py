@@ -7,6 +7,7 @@ from pathlib import Path
 from clearhead.formats.opened import Config, Opened
 from clearhead.formats.run import Run, find_run, read_json
 from clearhead.messages import UserError, say
+from clearhead.messages.lines import shown
 
 PICKLES = (".pt", ".pth", ".bin", ".ckpt")
 """Endings of PyTorch's own files."""
@@ -28,14 +29,14 @@ def config_of(model: str | Path) -> Config:
 
 def lasting_name(model: str) -> str:
     """What a model can be found by later, from any folder: where it lies, or the name of its package."""
-    return str(Path(model).resolve()) if Path(model).exists() else model
+    return str(Path(model).resolve()) if _exists(model) else model
 
 
 def is_there(model: str) -> bool:
     """Whether the name still leads somewhere."""
     from clearhead.formats.packages import PACKAGES, package_path  # noqa: PLC0415
 
-    return Path(model).exists() or (model in PACKAGES and package_path(model) is not None)
+    return _exists(model) or (model in PACKAGES and package_path(model) is not None)
 
 
 def find_model(model: str | Path) -> Opened | tuple[Run, Path | None]:
@@ -48,6 +49,9 @@ def find_model(model: str | Path) -> Opened | tuple[Run, Path | None]:
         UserError: if there is no such model, or its description is damaged or not understood.
     """
     path = _path(model)
+    # Of "" Path makes the folder where one stands.
+    if not str(model) or not _exists(path):
+        raise UserError(say("formats.no_model", path=shown(str(model))))
     if path.is_file():
         return _open_file(path)
     if _is_foreign(path):
@@ -59,6 +63,14 @@ def find_model(model: str | Path) -> Opened | tuple[Run, Path | None]:
     return find_run(path)
 
 
+def _exists(path: str | Path) -> bool:
+    """Whether something is there; nothing is by a name that no system allows."""
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):
+        return False
+
+
 def _path(model: str | Path) -> Path:
     """Where the model lies.
 
@@ -67,7 +79,7 @@ def _path(model: str | Path) -> Path:
     """
     from clearhead.formats.packages import PACKAGES, package_path  # noqa: PLC0415
 
-    if Path(model).exists() or str(model) not in PACKAGES:
+    if _exists(model) or str(model) not in PACKAGES:
         return Path(model)
     found = package_path(str(model))
     if found is None:

@@ -6,17 +6,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from clearhead.formats.atomic import clear_failure, new_folder, write_json
-from clearhead.formats.hugging_face.export import new_place
+from clearhead.formats.atomic import clear_failure, new_folder, new_place, write_json
 from clearhead.formats.load import Loaded
 from clearhead.formats.run import Run, create_run, read_run
 from clearhead.formats.safetensors_written import Entry, write_safetensors
 from clearhead.formats.weights import digest, own_tensors
 
-__all__ = ["import_model", "size_of"]
+__all__ = ["import_model", "import_size"]
 
 
-def size_of(loaded: Loaded) -> int:
+def import_size(loaded: Loaded) -> int:
     """How many bytes of weights an import writes."""
     return sum(tensor.nbytes for tensor in own_tensors(loaded.model).values())
 

@@ -68,7 +68,7 @@ def package_path(name: str) -> Path | None:
     return next((path for folder in folders if (path := Path(folder) / package.model).exists()), None)
 
 
-def size_of(path: Path) -> int:
+def size_on_disk(path: Path) -> int:
     """How many bytes a file, or all files of a folder, have."""
     files = [path] if path.is_file() else [each for each in path.rglob("*") if each.is_file()]
     return sum(each.stat().st_size for each in files)

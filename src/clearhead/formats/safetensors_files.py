@@ -18,13 +18,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from clearhead.formats.safetensors_header import LONGEST, Place, is_regular, one_line, places_in, shown
+from clearhead.formats.safetensors_header import LONGEST, Place, is_name, is_regular, places_in
 from clearhead.messages import UserError, say
+from clearhead.messages.lines import reason_of, shown
 
-__all__ = ["SafetensorsFiles", "open_safetensors", "read_object", "refuse_adapters"]
+__all__ = ["INDEX", "SINGLE", "TYPES", "SafetensorsFiles", "open_safetensors", "read_object", "refuse_adapters"]
 
 SINGLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
+"""Where the format's library writes the weights, or says which file has which of them."""
 
 TYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 """What weights may be held in, by the format's names."""
@@ -129,7 +131,7 @@ def read_object(path: Path) -> dict[str, Any]:
     try:
         data = json.loads(raw.decode("utf-8-sig"), parse_constant=_not_finite, parse_float=_finite)
     except (ValueError, RecursionError) as error:
-        raise UserError(say("exchange.folder_json", path=path, reason=one_line(error))) from error
+        raise UserError(say("exchange.folder_json", path=path, reason=reason_of(error))) from error
     if not isinstance(data, dict):
         raise UserError(say("exchange.folder_json", path=path, reason=f"JSON {type(data).__name__}"))
     return data
@@ -215,4 +217,4 @@ def _index(path: Path) -> dict[str, str]:
 def _stays(name: str) -> bool:
     """Whether a name is that of a file in the folder itself, on every system."""
     alone = name == PurePosixPath(name).name == PureWindowsPath(name).name
-    return alone and name not in ("", "..") and shown(name) == name
+    return alone and name not in ("", "..") and is_name(name)

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple, TypeGuard
 from safetensors import SafetensorError, safe_open
 
 from clearhead.messages import UserError, say
+from clearhead.messages.lines import reason_of, shown
 
-__all__ = ["LONGEST", "Place", "is_regular", "one_line", "places_in", "shown"]
+__all__ = ["LONGEST", "Place", "is_name", "is_regular", "places_in"]
 
 LONGEST = 1 << 23
 """The most bytes of a header, an index or a configuration: room for 70,000 tensors, and a bound on what parsing takes."""
@@ -52,7 +53,7 @@ def places_in(path: Path) -> dict[str, Place]:
         with safe_open(path, framework="numpy"):
             return places
     except (OSError, SafetensorError) as error:
-        raise UserError(say("exchange.safetensors_header", path=path, reason=one_line(error))) from error
+        raise UserError(say("exchange.safetensors_header", path=path, reason=reason_of(error))) from error
 
 
 def is_regular(path: Path) -> bool:
@@ -63,18 +64,8 @@ def is_regular(path: Path) -> bool:
         return False
 
 
-def shown(name: str) -> str:
-    """A name from a file, as one line can hold it."""
-    return name if _is_name(name) else repr(name[:60])
-
-
-def one_line(error: Exception) -> str:
-    """What an error says, as one line can hold it: libraries quote what they read."""
-    line = (str(error).splitlines() or [type(error).__name__])[0][:200]
-    return "".join(letter if letter.isprintable() else "?" for letter in line)
-
-
-def _is_name(name: str) -> bool:
+def is_name(name: str) -> bool:
+    """Whether a tensor or a file may be called so."""
     return len(name) <= _LONGEST_NAME and name.isprintable()
 
 
@@ -95,7 +86,7 @@ def _described(path: Path) -> tuple[dict[str, Place], int, int]:
     places = {}
     for name, entry in _entries(path, raw).items():
         place = _place(path, entry, 8 + length)
-        if place is None or not _is_name(name):
+        if place is None or not is_name(name):
             raise UserError(say("exchange.safetensors_entry", path=path, name=shown(name)))
         places[name] = place
     return places, max((place.end for place in places.values()), default=8 + length), size
@@ -121,7 +112,7 @@ def _entries(path: Path, raw: bytes) -> dict[str, Any]:
     except UserError:
         raise
     except (ValueError, RecursionError) as error:
-        raise UserError(say("exchange.safetensors_header", path=path, reason=one_line(error))) from error
+        raise UserError(say("exchange.safetensors_header", path=path, reason=reason_of(error))) from error
     if not isinstance(entries, dict):
         raise UserError(say("exchange.safetensors_header", path=path, reason=f"JSON {type(entries).__name__}"))
     entries.pop("__metadata__", None)

@@ -15,13 +15,12 @@ from typing import BinaryIO, NamedTuple
 import torch
 from torch import Tensor
 
+from clearhead.formats.safetensors_files import INDEX, SINGLE, TYPES
+
 __all__ = ["Entry", "write_safetensors"]
 
-NAMES = {torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16"}
+NAMES = {dtype: name for name, dtype in TYPES.items()}
 """What the format calls the types that weights are held in."""
-
-SINGLE = "model.safetensors"
-INDEX = "model.safetensors.index.json"
 
 ALIGNED = 8
 """The numbers begin at a multiple of so many bytes."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+import torch
 from torch import Tensor
 
 
@@ -39,6 +40,22 @@ class Tensors(Protocol):
             UserError: if the file cannot be read any more.
         """
         ...
+
+
+PIECE = 1 << 18
+"""How many numbers are read at a time, where the whole is not needed at once."""
+
+
+def equal(tensors: Tensors, first: str, second: str) -> bool:
+    """Whether two tensors of a file have one shape and the same numbers; no more than `PIECE` of each are in memory at a time."""
+    shape = tensors.shape(first)
+    if shape != tensors.shape(second):
+        return False
+    step = max(1, PIECE // max(1, torch.Size(shape[1:]).numel()))
+    return all(
+        torch.equal(tensors.read(first, start, start + step), tensors.read(second, start, start + step))
+        for start in range(0, shape[0], step)
+    )
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from clearhead.formats.atomic import PARTIAL, clear_failure
 from clearhead.messages import UserError, say
+from clearhead.messages.lines import reason_of
 
 
 def own_tensors(model: nn.Module) -> dict[str, Tensor]:
@@ -47,7 +48,7 @@ def save_tensors(tensors: dict[str, Tensor], path: Path, metadata: dict[str, str
     try:
         save_file({name: tensor.contiguous().cpu() for name, tensor in tensors.items()}, path, metadata)
     except SafetensorError as error:
-        raise OSError(str(error).splitlines()[0]) from error
+        raise OSError(reason_of(error)) from error
 
 
 def write_tensors(tensors: dict[str, Tensor], path: Path) -> None:
@@ -80,7 +81,7 @@ def read_base(path: Path, sha256: str | None) -> dict[str, Tensor]:
     try:
         tensors = _read(path)
     except (OSError, SafetensorError) as error:
-        raise UserError(say("formats.bad_base", path=path, reason=str(error).splitlines()[0])) from error
+        raise UserError(say("formats.bad_base", path=path, reason=reason_of(error))) from error
     if digest(tensors) != sha256:
         raise UserError(say("formats.other_base", path=path, recorded=str(sha256)[:12], found=digest(tensors)[:12]))
     return tensors
@@ -95,7 +96,7 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     try:
         return _read(path)
     except (OSError, SafetensorError) as error:
-        raise UserError(say("formats.bad_tensors", path=path, reason=str(error).splitlines()[0])) from error
+        raise UserError(say("formats.bad_tensors", path=path, reason=reason_of(error))) from error
 
 
 def _read(path: Path) -> dict[str, Tensor]:

@@ -31,7 +31,7 @@ def embed(loaded: Loaded, texts: Sequence[str], *, batch: int = 32) -> Tensor:
 
     Raises:
         UserError: if the model makes no vector of a text, or `batch` is less than 1.
-        TypeError: if `texts` is one text, whose letters would be taken for texts.
+        TypeError: if `texts` is one text, whose letters would be taken for texts, or one of them is none.
     """
     config = loaded.config
     if not isinstance(config, EncoderConfig) or not isinstance(config.head, Pooled):
@@ -41,6 +41,9 @@ def embed(loaded: Loaded, texts: Sequence[str], *, batch: int = 32) -> Tensor:
         raise UserError(say("generation.setting", name="batch", value=batch, wanted="≥ 1"))
     if isinstance(texts, str):
         raise TypeError("texts is one text; give a list of them")
+    for index, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(f"texts[{index}] is {type(text).__name__} and not str")
     rows = [_ids(loaded, text) for text in texts]
     order = sorted(range(len(rows)), key=lambda index: len(rows[index]))
     weight = next(loaded.model.parameters())

@@ -12,6 +12,7 @@ import tokenizers
 from numpy.typing import NDArray
 
 from clearhead.messages import UserError, say
+from clearhead.messages.lines import one_line
 
 __all__ = ["HIDDEN", "PANIC", "Opened", "Refusals", "further_encoder", "open_library"]
 
@@ -114,16 +115,11 @@ class Refusals:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is not None and kind.__name__ in self._kinds:
-            raise UserError(say("text.library_refuses", reason=_one_line(str(error)))) from None
+            raise UserError(say("text.library_refuses", reason=one_line(str(error)))) from None
 
 
 PANIC = "PanicException"
 """The name of what the library raises where it has not looked: at a damaged table of characters, when read or when used."""
-
-
-def _one_line(text: str) -> str:
-    """What the library says, as one line: it repeats what a file holds, whatever that is."""
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in " ".join(text.split())[:200])
 
 
 def _opened(text: str) -> tokenizers.Tokenizer:

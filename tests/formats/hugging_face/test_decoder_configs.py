@@ -231,7 +231,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "epsilon": ({**LLAMA_1, "rms_norm_eps": float("nan")}, "eps"),
     "interleaved": ({**LLAMA_1, "rope_interleaved": True}, "rope_interleaved"),
     "a part turned": ({**LLAMA_1, "partial_rotary_factor": 0.5}, "partial_rotary_factor"),
-    "odd heads": ({**TINY_LLAMA, "head_dim": 65}, "head_dim is 65"),
+    "odd heads": ({**TINY_LLAMA, "head_dim": 65}, "by head_dim (65) a llama turns 65 features"),
     "odd part": ({**PYTHIA_70M, "rotary_pct": 0.05}, "rotary_pct"),
     "parts differ": ({**PYTHIA_70M, "partial_rotary_factor": 0.5}, "partial_rotary_factor"),
     "dynamic": ({**LLAMA_1, "rope_scaling": {"type": "dynamic", "factor": 2.0}}, "dynamic"),

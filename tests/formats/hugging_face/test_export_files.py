@@ -12,7 +12,7 @@ import torch
 from safetensors import safe_open
 
 from clearhead.formats.hugging_face import export as module
-from clearhead.formats.hugging_face.export import export, size_of
+from clearhead.formats.hugging_face.export import export, export_size
 from tests.formats.hugging_face.exported import KINDS, MARKED, changed, difference, loaded, refusal, returned, theirs
 
 
@@ -49,7 +49,7 @@ def test_several_files_with_an_index(tmp_path: Path) -> None:
     assert all((tmp_path / "there" / name).stat().st_size < 12_000 for name in files)
     index = json.loads((tmp_path / "there" / "model.safetensors.index.json").read_text(encoding="utf-8"))
     assert sorted({*index["weight_map"].values()}) == files
-    assert index["metadata"]["total_size"] == sum(moved) == size_of(model)
+    assert index["metadata"]["total_size"] == sum(moved) == export_size(model)
     assert difference(model, theirs(model, tmp_path / "there")) <= 1e-5
     assert changed(model, returned(tmp_path / "there")) == []
 

@@ -208,9 +208,9 @@ def test_a_classifier_of_a_known_family_is_refused_by_name(tmp_path: Path) -> No
         ({"vocab_size": 2**31 - 1, "n_embd": 2**31 - 1, "n_head": 1}, "describes a model of"),
         ({"vocab_size": 2**60}, "vocab_size"),
         ({"n_layer": 10**9}, "n_layer"),
-        ({"n_layer": -1}, "layers"),
-        ({"n_head": 0}, "heads"),
-        ({"n_head": 5}, "heads"),
+        ({"n_layer": -1}, "n_layer = -1 must be at least 1"),
+        ({"n_head": 0}, "n_head = 0 must be at least 1"),
+        ({"n_head": 5}, "n_embd = 12 is not divisible by n_head = 5;"),
         ({"n_embd": "12"}, "n_embd"),
         ({"layer_norm_epsilon": -1.0}, "eps"),
         # As fuzzing found: words that would clear a screen, or fill it.

@@ -101,6 +101,59 @@ def test_answers_of_t5(version: str, tmp_path: Path) -> None:
     assert len(lengths) > 1
 
 
+def one_head(folder: Path) -> Any:
+    """A 1.1 whose head is the embedding, as transformers saves it."""
+    theirs = t5("1.1")
+    theirs.lm_head.weight = theirs.shared.weight
+    theirs.save_pretrained(folder)
+    assert "lm_head.weight" not in load_file(folder / "model.safetensors")
+    return type(theirs).from_pretrained(folder).eval()
+
+
+def is_one(model: Any) -> bool:
+    """Whether the head of a model of ours or theirs is its embedding."""
+    if hasattr(model, "lm_head"):
+        return model.lm_head.weight is model.shared.weight
+    return model.decoder.head.weight is model.encoder.embedding.weight
+
+
+@pytest.mark.parametrize("copied", [False, True], ids=["left out", "a copy"])
+def test_the_head_of_a_t5_is_tied_where_theirs_is(tmp_path: Path, copied: bool) -> None:
+    theirs, file, again = one_head(tmp_path), tmp_path / "model.safetensors", tmp_path / "again"
+    held = load_file(file)
+    if copied:
+        save_file(held | {"lm_head.weight": held["shared.weight"].clone()}, file, {"format": "pt"})
+        theirs = type(theirs).from_pretrained(tmp_path).eval()
+    loaded = load(tmp_path, device="cpu")
+    assert is_one(theirs)
+    assert is_one(loaded.model)
+    assert (loaded.config.tied, loaded.config.scale_head) == (True, False)
+    assert_near(made_by_ours(loaded.model), made_by(theirs), FLOAT32)
+    export(loaded, again)
+    # Releases before 5 ask for it.
+    assert_same(load_file(again / "model.safetensors")["lm_head.weight"], held["shared.weight"])
+    assert not json.loads((again / "config.json").read_text())["tie_word_embeddings"]
+    back, read = load(again, device="cpu"), type(theirs).from_pretrained(again).eval()
+    assert back.config == loaded.config
+    assert is_one(back.model)
+    assert is_one(read)
+    assert_near(made_by(read), made_by(theirs), FLOAT32)
+
+
+def test_the_head_of_a_t5_is_its_own_where_theirs_is(tmp_path: Path) -> None:
+    """By a single number."""
+    theirs, file = one_head(tmp_path), tmp_path / "model.safetensors"
+    held = load_file(file)
+    other = held["shared.weight"].clone()
+    other[-1, -1] += 1
+    save_file(held | {"lm_head.weight": other}, file, {"format": "pt"})
+    theirs = type(theirs).from_pretrained(tmp_path).eval()
+    assert not is_one(theirs)
+    loaded = load(tmp_path, device="cpu")
+    assert not is_one(loaded.model)
+    assert_near(made_by_ours(loaded.model), made_by(theirs), FLOAT32)
+
+
 def test_the_names_of_the_first_releases(tmp_path: Path) -> None:
     """As bert-base-uncased: gamma and beta; what else was trained; no second copy of the embedding."""
     theirs = test_bert.theirs_of("pre-training")

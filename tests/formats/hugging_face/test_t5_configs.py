@@ -129,7 +129,6 @@ def test_what_is_not_understood_is_refused(field: str, value: Any) -> None:
         {"attention_scale": None},
         {"activation": kinds.ReLUSquared(), "qk_norm": True},
         {"tied": False},
-        {"scale_head": False},
         {"source_vocab": 99},
         {"source_context": 77},
         {"scale_embedding": True},
@@ -140,6 +139,14 @@ def test_what_t5_cannot_say_is_lost(fields: dict[str, Any]) -> None:
     """Export compares, and refuses."""
     family, mine = family_of("t5"), replace(OURS, **fields)
     assert read(family.write(mine) | {"model_type": "t5"}) != family.completed(mine)
+
+
+def test_a_head_that_is_not_scaled_is_written_beside_the_embedding() -> None:
+    """Also where they are one, which nothing but the tensors says."""
+    family, mine = family_of("t5"), replace(OURS, scale_head=False)
+    written = family.completed(mine)
+    assert written == replace(mine, tied=False) == read(family.write(written) | {"model_type": "t5"})
+    assert "lm_head.weight" in {part.name for each in family.rows(written) for part in each.parts}
 
 
 def test_what_goes_without_saying_is_not_lost() -> None:

@@ -94,7 +94,11 @@ class Code:
 def test_code_is_refused_by_name_and_not_run(tmp_path: Path, protocol: int) -> None:
     command = f"echo run > {tmp_path / 'ran'}"
     path = written(tmp_path, meta(extra=Code(command)), protocol)
-    assert f"{os.system.__module__}.system" in refusal(path)
+    line = refusal(path)
+    assert f"{os.system.__module__}.system to be run" in line
+    # There is no model in it whose weights could be saved instead.
+    assert "prepare.py" in line
+    assert "state_dict" not in line
     assert not (tmp_path / "ran").exists()
     # The same file does run it where it is unpickled.
     pickle.loads(path.read_bytes())

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 from clearhead.formats.fields import Fields
 from clearhead.formats.gguf.header import GgufHeader
 from clearhead.formats.gguf.rotation import FACTORS, decimal, rotary
+from clearhead.formats.impossible import possible
 from clearhead.formats.rows import AS_IS, Change, Part, Row, halves_from_pairs, row
 from clearhead.messages import UserError, say
-from clearhead.models.choices import GELUTanh, LayerNorm, Learned, Positions, RMSNorm, SwiGLU
+from clearhead.models.choices import GELUTanh, LayerNorm, Learned, RMSNorm, SwiGLU
 from clearhead.models.config import DecoderConfig
 
 UNUSED = (FACTORS, "blk.*.attn_rot_embd.weight")
@@ -64,13 +65,8 @@ def describe(header: GgufHeader) -> Described:
     own = {key.removeprefix(f"{name}."): value for key, value in header.fields.items() if key.startswith(f"{name}.")}
     fields = Fields(_alike(header, own), header.path, f"GGUF {name}")
     architecture = _ARCHITECTURES[name]
-    try:
+    with possible(fields):
         config = architecture.read(fields, header, _shared(fields, header))
-    except UserError as error:
-        # What a configuration says of numbers that do not fit says nothing of the file that they stand in.
-        if str(header.path) in str(error):
-            raise
-        raise UserError(say("gguf.impossible", path=header.path, reason=error)) from error
     for neutral, values in _NEUTRAL.items():
         fields.neutral(neutral, *values)
     fields.done()
@@ -150,14 +146,13 @@ def _gated(fields: Fields, header: GgufHeader, shared: dict[str, Any]) -> Decode
 
 
 def _gpt2(fields: Fields, header: GgufHeader, shared: dict[str, Any]) -> DecoderConfig:
-    positions: Positions = Learned()
     return DecoderConfig(
         **shared,
         activation=GELUTanh(),
         norm=LayerNorm(
             decimal(fields.take("attention.layer_norm_epsilon", float)), bias="output_norm.bias" in header.tensors
         ),
-        positions=positions,
+        positions=Learned(),
         qkv_bias="blk.0.attn_qkv.bias" in header.tensors,
     )
 

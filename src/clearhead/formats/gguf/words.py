@@ -17,6 +17,7 @@ from clearhead.formats.gguf.sentencepiece import merges_of, sentence_pieces
 from clearhead.formats.library_files import Splitting, added_token, byte_level
 from clearhead.formats.opened import Words, further_ends
 from clearhead.messages import UserError, say
+from clearhead.messages.lines import shown
 from clearhead.text import LibraryTokenizer, NumberTokenizer, Tokenizer
 
 __all__ = ["gguf_words"]
@@ -109,9 +110,8 @@ def _made(header: GgufHeader, file: str, begin: int | None, end: int | None, voc
 
 
 def _unknown(header: GgufHeader, name: str, found: str, known: Iterable[str]) -> UserError:
-    shown = found if len(found) <= 60 and found.isprintable() else ascii(found[:50])
     return UserError(
-        say("exchange.words_unknown", path=header.path, name=_KEY + name, found=shown, known=", ".join(known))
+        say("exchange.words_unknown", path=header.path, name=_KEY + name, found=shown(found), known=", ".join(known))
     )
 
 

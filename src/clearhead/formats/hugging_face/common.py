@@ -96,7 +96,7 @@ def whole(fields: Fields, name: str, default: Any = MISSING, most: int = MOST) -
     """
     value: int = fields.take(name, int, default)
     if value > most:
-        raise unsupported(fields, name)
+        raise UserError(say("exchange.field_large", path=fields.source, field=name, value=repr(value)[:60], most=most))
     return value
 
 
@@ -116,6 +116,23 @@ def unsupported(fields: Fields, name: str) -> UserError:
     return UserError(
         say("exchange.field_unsupported", path=fields.source, field=name, value=value, family=fields.family)
     )
+
+
+def must_divide(fields: Fields, heads: str, width: str) -> None:
+    """Raise a UserError unless the field `heads` divides `width`: their own class refuses it, also where a head's width is given."""
+    value, whole = fields.data[heads], fields.data[width]
+    if whole % value:
+        raise UserError(
+            say(
+                "exchange.field_divides",
+                path=fields.source,
+                family=fields.family,
+                field=heads,
+                value=value,
+                other=width,
+                whole=whole,
+            )
+        )
 
 
 def dropout_of(fields: Fields, names: Mapping[str, float]) -> float:

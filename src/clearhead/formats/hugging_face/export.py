@@ -19,7 +19,7 @@ from typing import Any, get_type_hints
 import torch
 from torch import Tensor
 
-from clearhead.formats.atomic import PARTIAL, clear_failure, new_folder
+from clearhead.formats.atomic import PARTIAL, clear_failure, new_folder, new_place
 from clearhead.formats.fields import Fields
 from clearhead.formats.hugging_face.export_heads import head_files, with_own_head
 from clearhead.formats.hugging_face.export_words import roles_of, word_files
@@ -36,7 +36,7 @@ from clearhead.models.choices import Auto, Learned
 from clearhead.models.config import DecoderConfig, Sight
 from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
 
-__all__ = ["SHARD", "export", "family_for", "lost_in", "new_place", "size_of"]
+__all__ = ["SHARD", "export", "export_size", "family_for", "lost_in"]
 
 SHARD = 5 * 10**9
 """The most bytes of weights in one file."""
@@ -91,25 +91,13 @@ def export(
     return family.name
 
 
-def size_of(loaded: Loaded) -> int:
+def export_size(loaded: Loaded) -> int:
     """How many bytes of weights an export writes.
 
     Raises:
         UserError: if no family has all of the model's parts.
     """
     return sum(entry.size for entry in _written(loaded, family_for(loaded.config)).entries)
-
-
-def new_place(folder: Path) -> Path:
-    """The folder by a name that another one could take, which "." is not.
-
-    Raises:
-        UserError: unless nothing is there, or an empty folder.
-    """
-    with clear_failure(folder):
-        if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
-            raise UserError(say("export.exists", path=folder))
-        return folder if folder.name.strip(".") else folder.resolve()
 
 
 def family_for(config: Config, families: Sequence[Family] = FAMILIES) -> Family:
@@ -221,10 +209,12 @@ class _Written:
     """
 
     def __init__(self, loaded: Loaded, rows: Sequence[Row], config: Config) -> None:
-        self._own = own_tensors(loaded.model)
-        self._type = next(iter(self._own.values())).dtype
+        own = own_tensors(loaded.model)
+        # With the further names of what is tied: a family may hold it twice.
+        self._held: dict[str, Tensor] = loaded.model.state_dict()
+        self._type = next(iter(own.values())).dtype
         self._empty = own_tensors(build(config, device="meta"))
-        assert self._empty.keys() >= self._own.keys(), f"lost {sorted(self._own.keys() - self._empty.keys())}"
+        assert self._empty.keys() >= own.keys(), f"lost {sorted(own.keys() - self._empty.keys())}"
         self._rows = [row for row in rows if row.ours in self._empty]
         assert {row.ours for row in self._rows} == self._empty.keys(), "a tensor has no row"
         # Splitting what has no memory tells the shapes.
@@ -237,8 +227,8 @@ class _Written:
             yield from row.split(self._tensor(row.ours)).values()
 
     def _tensor(self, name: str) -> Tensor:
-        if name in self._own:
-            return self._own[name]
+        if name in self._held:
+            return self._held[name]
         return torch.zeros(self._empty[name].shape, dtype=self._type)
 
 

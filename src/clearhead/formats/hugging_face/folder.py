@@ -12,13 +12,16 @@ from clearhead.formats.fields import Fields
 from clearhead.formats.hugging_face.bert import with_head
 from clearhead.formats.hugging_face.families import FAMILIES
 from clearhead.formats.hugging_face.family import Family
+from clearhead.formats.hugging_face.t5 import with_shared_head
 from clearhead.formats.hugging_face.words import folder_words
+from clearhead.formats.impossible import possible
 from clearhead.formats.opened import Config, Opened
 from clearhead.formats.rows import Row
 from clearhead.formats.safetensors_files import open_safetensors, read_object, refuse_adapters
 from clearhead.formats.tensors import RenamedTensors, Tensors
 from clearhead.messages import UserError, say
-from clearhead.models.config_encoders import EncoderConfig
+from clearhead.messages.lines import shown
+from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
 from clearhead.models.cost import parameters
 
 WRAPPERS = ("_orig_mod.", "module.")
@@ -42,11 +45,14 @@ def open_folder(path: Path) -> Opened:
     data = read_object(source)
     family = _family(data, source)
     fields = Fields(data, source, family.name)
-    config = family.read(fields)
-    fields.done()
+    with possible(fields):
+        config = family.read(fields)
+        fields.done()
     tensors = open_safetensors(path)
     if isinstance(config, EncoderConfig):
         config = with_head(config, path, _classes(fields), tensors.names)
+    if isinstance(config, EncoderDecoderConfig):
+        config = with_shared_head(config, {_unwrapped(name): name for name in tensors.names}, tensors)
     _must_be_possible(config, tensors, source)
     rows = tuple(family.rows(config))
     words = folder_words(path, config, data)
@@ -84,7 +90,7 @@ def _family(data: dict[str, Any], source: Path) -> Family:
             say(
                 "exchange.model_type",
                 path=source,
-                found=_short(found),
+                found=shown(found),
                 nearest=_nearest(found, known),
                 known=", ".join(known),
             )
@@ -96,7 +102,7 @@ def _family(data: dict[str, Any], source: Path) -> Family:
                 say(
                     "exchange.architecture",
                     path=source,
-                    found=_short(architecture),
+                    found=shown(architecture),
                     family=own[0].name,
                     nearest=_nearest(architecture, heads),
                     known=", ".join(known),
@@ -121,10 +127,6 @@ def _classes(fields: Fields) -> list[str]:
 
 def _nearest(word: str, known: Iterable[str]) -> str:
     return ", ".join(get_close_matches(word[:100], list(known), n=3, cutoff=0.0))
-
-
-def _short(word: str) -> str:
-    return word if len(word) <= 100 and word.isprintable() else repr(word[:60])
 
 
 def _must_be_possible(config: Config, tensors: Tensors, source: Path) -> None:

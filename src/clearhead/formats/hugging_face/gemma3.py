@@ -11,6 +11,7 @@ from clearhead.formats.hugging_face.common import (
     decoder_alone,
     dropout_of,
     layers_of,
+    must_divide,
     said,
     simplest,
     spelling,
@@ -67,9 +68,7 @@ def read(fields: Fields) -> DecoderConfig:
         qkv_bias=attention,
         output_bias=attention,
     )
-    if config.width % config.heads:
-        # Their own class refuses it, though the width of a head is given.
-        raise unsupported(fields, "num_attention_heads")
+    must_divide(fields, "num_attention_heads", "hidden_size")
     return _looking(config, _sights(fields, config.layers, _rotary(fields, SLIDING)))
 
 

@@ -12,6 +12,7 @@ from clearhead.formats.hugging_face.common import (
     decoder_alone,
     dropout_of,
     layers_of,
+    must_divide,
     said,
     simplest,
     spelling,
@@ -129,9 +130,7 @@ def read(fields: Fields) -> DecoderConfig:
     """
     attention, feedforward = (fields.take(f"{part}_bias", bool, False) for part in ("attention", "mlp"))
     config = read_shared(fields, kv_heads=None, head_width=None, context=2048)
-    if config.width % config.heads:
-        # Their own class refuses it, also where the width of a head is given.
-        raise unsupported(fields, "num_attention_heads")
+    must_divide(fields, "num_attention_heads", "hidden_size")
     return simplest(replace(config, qkv_bias=attention, bias=feedforward, output_bias=attention))
 
 

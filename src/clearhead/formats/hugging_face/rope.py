@@ -49,11 +49,11 @@ def read_rotary(
         raise unsupported(fields, "rope_scaling")
     rotary = found[0] if found else Rotary(theta=outside.theta, fraction=outside.fraction)
     # Theirs turns an odd number of features and one more, ours an even number.
-    if int(rotary.fraction * head_width) % 2:
-        part = (next(iter(fraction)), f"{rotary.fraction} · {head_width}")
-        field, value = ("head_dim", head_width) if rotary.fraction == 1 else part
+    count = int(rotary.fraction * head_width)
+    if count % 2:
+        field, value = ("head_dim", head_width) if rotary.fraction == 1 else (next(iter(fraction)), rotary.fraction)
         raise UserError(
-            say("exchange.field_unsupported", path=fields.source, field=field, value=value, family=fields.family)
+            say("exchange.field_odd", path=fields.source, family=fields.family, field=field, value=value, count=count)
         )
     return rotary
 

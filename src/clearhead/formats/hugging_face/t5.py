@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from clearhead.formats.fields import Fields
@@ -9,6 +11,7 @@ from clearhead.formats.hugging_face.common import GATED, PLAIN, common, layers_o
 from clearhead.formats.hugging_face.encoders import simplest
 from clearhead.formats.hugging_face.family import Family
 from clearhead.formats.rows import Row, row, stacked
+from clearhead.formats.tensors import Tensors, equal
 from clearhead.models.choices import Activation, Gated, Relative, RMSNorm
 from clearhead.models.config_encoders import EncoderDecoderConfig
 
@@ -51,7 +54,7 @@ def read(fields: Fields) -> EncoderDecoderConfig:
                 farthest=whole(fields, "relative_attention_max_distance", 128),
             ),
             attention_scale=1.0,
-            # 1.1 has a head of its own; in files where it is the embedding after all, that stands for it (`rows`).
+            # 1.1 has a head of its own, if its files have one (`with_shared_head`).
             tied=scaled,
             scale_head=scaled,
         )
@@ -104,6 +107,22 @@ def write(config: EncoderDecoderConfig) -> dict[str, Any]:
     )
 
 
+def with_shared_head(config: EncoderDecoderConfig, names: Mapping[str, str], tensors: Tensors) -> EncoderDecoderConfig:
+    """The same model, its head tied to the embedding if the files hold no other: no field of a 1.1 says so.
+
+    Releases of `transformers` from 5 on tie the two in every T5, but for files in which they differ.
+
+    Args:
+        config: as `read` gave it.
+        names: what the files call a tensor, by its plain name.
+        tensors: those of the files.
+    """
+    head, shared = (names.get(f"{name}.weight") for name in ("lm_head", "shared"))
+    if config.tied or (head and not (shared and equal(tensors, head, shared))):
+        return config
+    return replace(config, tied=True)
+
+
 def rows(config: EncoderDecoderConfig) -> list[Row]:
     """Where each tensor of ours lies."""
     found = [
@@ -150,8 +169,11 @@ def _feedforward(config: EncoderDecoderConfig, ours: str, theirs: str) -> list[R
 
 
 def completed(config: EncoderDecoderConfig) -> EncoderDecoderConfig:
-    """The same model: T5 has no biases."""
-    return simplest(config)
+    """The same model: T5 has no biases. A head that is not scaled is written beside the embedding, also where it is the same.
+
+    Releases of `transformers` before 5 would draw it, or scale it if the file called it tied.
+    """
+    return simplest(replace(config, tied=config.tied and config.scale_head))
 
 
 T5 = Family(

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.formats.library_files import GPT2, NEOX, QWEN2, Splitting, added_token, byte_level, library_file
-from clearhead.formats.safetensors_header import is_regular, one_line
+from clearhead.formats.safetensors_header import is_regular
 from clearhead.messages import UserError, say
+from clearhead.messages.lines import reason_of
 
 __all__ = ["Settings", "damaged", "read_settings", "read_text_file", "settings_of"]
 
@@ -121,7 +122,7 @@ def read_settings(path: Path) -> dict[str, Any]:
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UserError(say("exchange.folder_json", path=path, reason=one_line(error))) from error
+        raise UserError(say("exchange.folder_json", path=path, reason=reason_of(error))) from error
     if not isinstance(data, dict):
         raise UserError(say("exchange.folder_json", path=path, reason=f"JSON {type(data).__name__}"))
     return data
@@ -145,7 +146,7 @@ def read_text_file(path: Path) -> str:
     try:
         return raw.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
-        raise damaged(path, one_line(error)) from error
+        raise damaged(path, reason_of(error)) from error
 
 
 def damaged(path: Path, reason: str) -> UserError:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from clearhead.formats.fields import Fields
+from clearhead.formats.impossible import possible
 from clearhead.formats.opened import Opened
 from clearhead.formats.pickles.course import COURSE
 from clearhead.formats.pickles.layout import Found, Layout
@@ -19,6 +20,7 @@ from clearhead.formats.pickles.meta import META, read_meta
 from clearhead.formats.pickles.nanogpt import NANOGPT
 from clearhead.formats.pickles.torch_file import read_torch, torch_tensors
 from clearhead.messages import UserError, say
+from clearhead.messages.lines import shown
 from clearhead.text import LibraryTokenizer, Tokenizer, read_tokenizer
 from clearhead.text.numbers import NumberTokenizer
 from clearhead.text.saved import TOKENIZER_FILE
@@ -67,14 +69,15 @@ def open_pickle(path: Path) -> Opened:
     _must_be_numbers(path, held, layout)
     tensors = {name: tensor for name, tensor in held.items() if isinstance(tensor, Tensor)}
     said = _said(path, settings, layout.origin)
-    shown = Found(path, {name: tuple(each.shape) for name, each in tensors.items()}, said, _tied(tensors, layout))
-    config = layout.config(shown)
-    said.done()
+    seen = Found(path, {name: tuple(each.shape) for name, each in tensors.items()}, said, _tied(tensors, layout))
+    with possible(said):
+        config = layout.config(seen)
+        said.done()
     return Opened(
         config=config,
         tokenizer=_tokenizer(path, settings, config.vocab),
         tensors=torch_tensors(path, tensors, lambda loaded: weights_of_file(path, loaded)),
-        rows=tuple(layout.rows(shown, config)),
+        rows=tuple(layout.rows(seen, config)),
         source=path,
         origin=layout.origin,
         unused=layout.unused,
@@ -98,7 +101,7 @@ def weights_of_file(path: Path, found: object) -> dict[str, Any]:
     for name, value in found.items():
         plain = ".".join(part for part in str(name).split(".") if part not in _COMPILED)
         if plain in named:
-            raise UserError(say("exchange.pickle_twice", path=path, name=plain))
+            raise UserError(say("exchange.pickle_twice", path=path, name=shown(plain)))
         named[plain] = value.detach() if isinstance(value, Tensor) else value
     return named
 
@@ -128,7 +131,7 @@ def _layout(path: Path, held: Mapping[str, object]) -> Layout:
     found = next((each for each in LAYOUTS if each.mark in held), None)
     if found is None:
         known = ", ".join(f"{each.origin} ({each.mark})" for each in LAYOUTS)
-        raise UserError(say("exchange.pickle_unknown", path=path, name=next(iter(held))[:80], known=known))
+        raise UserError(say("exchange.pickle_unknown", path=path, name=shown(next(iter(held))), known=known))
     return found
 
 
@@ -138,15 +141,15 @@ def _must_be_numbers(path: Path, held: Mapping[str, object], layout: Layout) -> 
         if any(fnmatchcase(name, pattern) for pattern in layout.unused):
             continue
         if not isinstance(value, Tensor):
-            raise UserError(say("exchange.pickle_no_tensor", path=path, name=name, found=type(value).__name__))
+            raise UserError(say("exchange.pickle_no_tensor", path=path, name=shown(name), found=type(value).__name__))
         plain = value.layout == torch.strided and value.device.type == "cpu" and value.ndim and value.numel()
         if not plain or not value.is_floating_point():
             found = f"{value.dtype} {tuple(value.shape)}".removeprefix("torch.")
-            raise UserError(say("exchange.pickle_no_tensor", path=path, name=name, found=found))
+            raise UserError(say("exchange.pickle_no_tensor", path=path, name=shown(name), found=found))
         # One number may be shown as a million; what is built from it would fill the memory.
         if value.nbytes > value.untyped_storage().nbytes():
             shape, there = tuple(value.shape), value.untyped_storage().nbytes()
-            raise UserError(say("exchange.pickle_short", path=path, name=name, found=shape, there=there))
+            raise UserError(say("exchange.pickle_short", path=path, name=shown(name), found=shape, there=there))
 
 
 def _tied(tensors: Mapping[str, Tensor], layout: Layout) -> bool:

@@ -89,12 +89,13 @@ class Looked(pickle.Unpickler):
 
     def persistent_load(self, pid: Any, /) -> _Nothing:
         """A storage, of which the size is remembered."""
-        kind, storage, key, _, count, *_ = pid
-        size = _SIZES[storage.__name__.removesuffix("Storage")]
-        if kind != "storage" or not isinstance(key, str) or not isinstance(count, int) or count < 0:
-            raise pickle.UnpicklingError("it names something that is no storage")
-        self.storages[key] = max(count * size, self.storages.get(key, 0))
-        return _Nothing()
+        match pid:
+            case ("storage", type(__name__=name), str(key), _, int(count), *_) if count >= 0:
+                size = _SIZES.get(name.removesuffix("Storage"))
+                if size is not None:
+                    self.storages[key] = max(count * size, self.storages.get(key, 0))
+                    return _Nothing()
+        raise pickle.UnpicklingError("it names something that is no storage")
 
     @property
     def code(self) -> str | None:

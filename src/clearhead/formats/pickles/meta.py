@@ -9,6 +9,7 @@ from pathlib import Path
 from clearhead.formats.pickles.look import DAMAGE, MOST_BYTES, look
 from clearhead.formats.pickles.torch_file import damaged
 from clearhead.messages import UserError, say
+from clearhead.messages.lines import shown
 from clearhead.text import CharacterTokenizer, LibraryTokenizer, Tokenizer
 from clearhead.text.tokenizer import UNKNOWN
 
@@ -30,7 +31,7 @@ def read_meta(path: Path) -> Tokenizer:
     except DAMAGE as error:
         raise damaged(path, error) from None
     if looked.names:
-        raise UserError(say("exchange.pickle_code", path=path, name=looked.names[0]))
+        raise UserError(say("exchange.meta_code", path=path, name=shown(looked.names[0])))
     return _tokenizer(_characters(path, looked.value))
 
 

@@ -15,6 +15,7 @@ from torch.serialization import MAGIC_NUMBER
 from clearhead.formats.pickles.look import DAMAGE, MOST_BYTES, Looked, check_steps, look
 from clearhead.formats.tensors import HeldTensors, Tensors
 from clearhead.messages import UserError, say
+from clearhead.messages.lines import reason_of, shown
 
 MAPPED = 1 << 23
 """How many bytes are read before the pages of the file that have been read are given back."""
@@ -35,13 +36,12 @@ def read_torch(path: Path) -> object:
         raise
     except DAMAGE as error:
         raise damaged(path, error) from None
-    raise UserError(say("exchange.pickle_code", path=path, name=looked.code))
+    raise UserError(say("exchange.pickle_code", path=path, name=shown(looked.code)))
 
 
 def damaged(path: Path, error: BaseException) -> UserError:
     """One line that says what a reader of pickles met."""
-    reason = next(iter(str(error).splitlines()), "") or type(error).__name__
-    return UserError(say("exchange.pickle_damaged", path=path, reason=reason[:200]))
+    return UserError(say("exchange.pickle_damaged", path=path, reason=reason_of(error)))
 
 
 def torch_tensors(path: Path, held: Mapping[str, Tensor], weights: Callable[[object], Mapping[str, Tensor]]) -> Tensors:
