@@ -89,6 +89,22 @@ class SlicedHeads(nn.Module):
         return self.out(torch.cat([h(p) for h, p in zip(self.heads, x.chunk(len(self.heads), -1), strict=True)], -1))
 
 
+class SlicedLists(nn.Module):
+    """Small layers first, and none of the whole width but a bare matrix."""
+
+    def __init__(self, width=24, parts=3):
+        super().__init__()
+        d = width // parts
+        self.qs, self.ks, self.vs = (nn.ModuleList(nn.Linear(d, d) for _ in range(parts)) for _ in range(3))
+        self.mix = nn.Parameter(torch.randn(width, width) * width**-0.5)
+
+    def forward(self, x):
+        pieces = x.split(x.shape[-1] // len(self.qs), dim=-1)
+        q, k, v = ([f(p) for f, p in zip(every, pieces, strict=True)] for every in (self.qs, self.ks, self.vs))
+        each = [F.scaled_dot_product_attention(a, b, c) for a, b, c in zip(q, k, v, strict=True)]
+        return torch.cat(each, -1) @ self.mix
+
+
 class SharedSmall(nn.Module):
     def __init__(self, embed_size=32, heads=4):
         super().__init__()
@@ -230,6 +246,7 @@ CASES = [
     Case("Summed", "attention", "heads.grouped-summed"),
     Case("SummedInEinsum", "attention", "heads.grouped-summed"),
     Case("SlicedHeads", "attention", "heads.input-sliced"),
+    Case("SlicedLists", "attention", "heads.input-sliced"),
     Case("SharedSmall", "attention", "heads.input-sliced"),
     Case("KeyFirst", "attention", "qkv.layout"),
     Case("ValueMiddle", "attention", "qkv.layout"),

@@ -209,7 +209,25 @@ class CausalUnlessMasked(_Heads):
         return self.merge(s.softmax(-1) @ self.split(self.W_v(x)))
 
 
+class EmptyTextMean(nn.Module):
+    """`mask` (B, S) is 1 at real tokens; a text may be all padding."""
+
+    def __init__(self, hidden_size=24, num_heads=3):
+        super().__init__()
+        self.num_heads = num_heads
+        self.qkv, self.dense = nn.Linear(hidden_size, 3 * hidden_size), nn.Linear(hidden_size, hidden_size)
+
+    def forward(self, x, mask=None):
+        B, T, D = x.shape
+        q, k, v = (t.reshape(B, T, self.num_heads, -1).transpose(1, 2) for t in self.qkv(x).chunk(3, -1))
+        scores = q @ k.mT * q.size(-1) ** -0.5
+        if mask is not None:
+            scores = scores.masked_fill(mask[:, None, None, :] == 0, -1e9)
+        return self.dense((scores.softmax(-1) @ v).transpose(1, 2).reshape(B, T, D))
+
+
 CASES = [
+    Case("EmptyTextMean", "attention", "mask.empty-row"),
     Case("PolarityNamed", "attention", "mask.polarity"),
     Case("PolarityHF", "attention", "mask.polarity"),
     Case("PolarityDocumented", "attention", "mask.polarity"),

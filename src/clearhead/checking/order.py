@@ -36,7 +36,7 @@ CONSEQUENCES: dict[str, tuple[str, ...]] = {
     "mask.wrong-row": ("mask.ignored", "batch.mixing"),
     "cache.stale": ("dropout.active-in-eval", "noise.injected", "cache.mismatch", "batch.mixing", "causal.future-leak"),
     "cache.prefill-unmasked": ("cache.mismatch", "causal.future-leak"),
-    "cache.shared-between-blocks": ("cache.mismatch",),
+    "cache.shared-between-blocks": ("cache.mismatch", "causal.future-leak", "feedforward.mixes-positions"),
     "cache.overflow": ("cache.mismatch",),
     "position.offset": ("cache.mismatch",),
     "position.left-padding": ("mask.ignored",),
@@ -50,19 +50,23 @@ CONSEQUENCES: dict[str, tuple[str, ...]] = {
         "causal.future-leak",
         "parameter.unused",
     ),
-    "dropout.active-in-eval": ("noise.injected", "batch.mixing", "causal.future-leak", "cache.mismatch"),
-    "noise.injected": ("batch.mixing", "causal.future-leak", "cache.mismatch"),
+    "dropout.active-in-eval": ("noise.injected", "batch.mixing", "causal.future-leak", "mask.ignored", "cache.mismatch"),
+    "noise.injected": ("batch.mixing", "causal.future-leak", "mask.ignored", "cache.mismatch"),
     "weights.non-finite": ("causal.future-leak", "causal.past-lost", "batch.mixing", "mask.empty-row"),
     "weights.frozen": ("parameter.unused",),
     "weights.zero": ("parameter.unused", "causal.past-lost"),
     "feedforward.mixes-positions": ("causal.future-leak", "cache.mismatch"),
     "rotary.axis": ("rotary.not-relative", "cache.mismatch"),
     "rotary.one-side": ("rotary.not-relative",),
-    "sampling.top-k-fill": ("sampling.double-softmax",),
+    # A constant that stands for -inf may be taken from the whole batch, and shows with one row already.
+    "sampling.top-k-fill": ("sampling.double-softmax", "batch.mixing"),
     "sampling.empty-nucleus": ("sampling.nucleus-boundary",),
     "loss.unshifted": ("loss.pads-counted",),
     "loss.shifted-twice": ("loss.pads-counted", "loss.eos-masked"),
     "tying.lost": ("weights.heads-tied",),
+    # What is wrong at each call stands before a mask that only some calls give.
+    "parameter.unused": ("mask.ignored",),
+    "device.hard-coded": ("mask.ignored",),
 }
 """What each fault is seen to bring about; a name that stands on the right of another that was found comes after it."""
 

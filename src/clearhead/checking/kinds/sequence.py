@@ -185,7 +185,12 @@ def _widths(target: Target, settings: Settings) -> list[int]:
     seen += [m.in_channels for m in parts if isinstance(m, nn.Conv1d)][:1]
     matrices = [p for p in made.parameters() if p.dim() >= 2]
     seen += [n for p in matrices[:1] for n in (p.shape[-2], p.shape[-1])]
-    return list(dict.fromkeys([*seen, USUAL["width"]]))
+    # Layers of one head alone come first in some code; another layer then has the whole width, or all of a list have it together.
+    linear = [m for m in parts if isinstance(m, nn.Linear)]
+    lists = [m for m in parts if isinstance(m, nn.ModuleList) and all(isinstance(each, nn.Linear) for each in m)]
+    seen += [n for m in linear for n in (m.in_features, m.out_features)]
+    seen += [sum(each.in_features for each in every if isinstance(each, nn.Linear)) for every in lists]
+    return list(dict.fromkeys(n for n in [*seen, USUAL["width"]] if n > 0))
 
 
 def _lengths(target: Target, settings: Settings) -> list[int]:
