@@ -234,6 +234,20 @@ class SquaredWeight(nn.Module):
         return F.rms_norm(x, self.weight.shape, self.weight, 1e-6) * self.weight
 
 
+class VarianceSquared(nn.Module):
+    def __init__(self, dim, eps=1e-5):
+        super().__init__()
+        self.eps, self.g, self.b = eps, nn.Parameter(torch.ones(dim)), nn.Parameter(torch.zeros(dim))
+
+    def forward(self, x):
+        var, mean = torch.var_mean(x, -1, keepdim=True, correction=0)
+        return self.g * (x - mean) / (var + self.eps).square() + self.b
+
+
+def normed(x, weight, bias):
+    return weight * x / (x.pow(2).mean(-1, keepdim=True) + 1e-6).pow(1.5) + bias
+
+
 CASES = [
     Case("TokenMeanLayerNorm", "norm", "norm.axis", guess=True),
     Case("BatchRMSNorm", "norm", "norm.axis", guess=True),
@@ -249,6 +263,8 @@ CASES = [
     Case("SumRMSNorm", "norm", "norm.formula"),
     Case("CentredRMSNorm", "norm", "norm.formula"),
     Case("SquaredWeight", "norm", "norm.formula"),
+    Case("VarianceSquared", "norm", "norm.formula"),
+    Case("normed", "norm", "norm.formula"),
     Case("OutsideLayerNorm", "norm", "norm.eps-placement"),
     Case("rms_norm_outside", "norm", "norm.eps-placement", guess=True),
     Case("HardCodedEps", "norm", "norm.eps-value"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -159,6 +160,57 @@ class StatedBase(nn.Module):
         return torch.cat([angle.sin(), angle.cos()], -1)
 
 
+class DividedOutside(nn.Module):
+    def __init__(self, d_model, max_len=80):
+        super().__init__()
+        angle = torch.arange(max_len)[:, None] * (1.0 / 10000 ** torch.arange(0, d_model, 2).float() / d_model)
+        self.register_buffer("pe", torch.stack([angle.sin(), angle.cos()], -1).flatten(1))
+
+    def forward(self, x):
+        return x + self.pe[: x.size(1)]
+
+
+class LogarithmToTen(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.speeds = [math.exp(-2 * i * math.log10(10000) / dim) for i in range(dim // 2)]
+
+    def forward(self, x):
+        angle = torch.arange(x.size(1), device=x.device)[:, None] * torch.tensor(self.speeds, device=x.device)
+        return x + torch.cat([angle.sin(), angle.cos()], -1)
+
+
+class GrowingInFloat(nn.Module):
+    def __init__(self, d_model, max_len=60):
+        super().__init__()
+        div = torch.exp(torch.arange(0, d_model, 2).float() * (math.log(10000.0) / d_model))
+        angle = torch.arange(max_len).float()[:, None] * div
+        self.register_buffer("pe", torch.stack([angle.sin(), angle.cos()], -1).flatten(1))
+
+    def forward(self, x):
+        return x + self.pe[None, : x.shape[1]]
+
+
+def get_sinusoid_encoding_table(n_position, d_hid):
+    table = np.array([[p / 10000 ** (2 * j / d_hid) for j in range(d_hid)] for p in range(n_position)])
+    table[:, 0::2], table[:, 1::2] = np.sin(table[:, 0::2]), np.cos(table[:, 1::2])
+    return torch.from_numpy(table)[None]
+
+
+def table_in_numpy(length, dim=16):
+    angle = np.arange(length)[:, None] / 10000 ** (np.arange(dim // 2) / dim)
+    return np.concatenate([np.sin(angle), np.cos(angle)], -1)
+
+
+class RowsAmongOthers(nn.Module):
+    def __init__(self, max_len, dim):
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(max_len, 1, dim))
+
+    def forward(self, x):
+        return x + self.table[: len(x)]
+
+
 CASES = [
     Case("OwnFrequencyEncoding", "positions", "sinusoid.frequency", guess=True),
     Case("sinusoid_table", "positions", "sinusoid.frequency", guess=True),
@@ -174,4 +226,10 @@ CASES = [
     Case("ByRow", "positions", "batch.mixing"),
     Case("LearnedByRow", "positions", "batch.mixing"),
     Case("PlainTensorTable", "positions", "device.hard-coded", ("parameter.unregistered",)),
+    Case("DividedOutside", "positions", "sinusoid.frequency"),
+    Case("LogarithmToTen", "positions", "sinusoid.frequency"),
+    Case("GrowingInFloat", "positions", "sinusoid.frequency"),
+    Case("get_sinusoid_encoding_table", "positions", "sinusoid.frequency", guess=True),
+    Case("table_in_numpy", "positions", "sinusoid.frequency"),
+    Case("RowsAmongOthers", "positions", "batch.mixing"),
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -113,6 +114,72 @@ class TableOfLength(nn.Module):
         return torch.stack([angle.sin(), angle.cos()], -1).flatten(-2)
 
 
+def get_sinusoid_encoding_table(n_position, d_hid):
+    table = np.array([[p / 10000 ** (2 * (j // 2) / d_hid) for j in range(d_hid)] for p in range(n_position)])
+    table[:, 0::2], table[:, 1::2] = np.sin(table[:, 0::2]), np.cos(table[:, 1::2])
+    return table
+
+
+def sinusoids_of_dim(dim, n_pos, base=10000.0):
+    angle = torch.arange(n_pos)[:, None] * base ** (-torch.arange(0, dim, 2) / dim)
+    return nn.Embedding.from_pretrained(torch.cat([angle.sin(), angle.cos()], -1), freeze=True)
+
+
+def positions_of(m, k=16):
+    angle = torch.arange(m)[:, None] * 10000.0 ** (-torch.arange(0, k, 2) / k)
+    return torch.stack([angle.sin(), angle.cos()], -1).flatten(1)
+
+
+class OfIds(nn.Module):
+    def __init__(self, max_len, d_model):
+        super().__init__()
+        self.wpe = nn.Embedding(max_len, d_model)
+
+    def forward(self, input_ids, input_pos=None):
+        if input_pos is None:
+            input_pos = torch.arange(input_ids.size(1), device=input_ids.device)
+        return self.wpe(input_pos.expand(input_ids.shape))
+
+
+class OfAxis(nn.Module):
+    def __init__(self, dim, max_len=64):
+        super().__init__()
+        self.emb = nn.Embedding(max_len, dim)
+
+    def forward(self, x, seq_dim):
+        return self.emb(torch.arange(x.shape[seq_dim], device=x.device))
+
+
+class WholeTable(nn.Module):
+    def __init__(self, max_len, dim):
+        super().__init__()
+        self.pe = nn.Parameter(torch.randn(1, max_len, dim))
+
+    def forward(self):
+        return self.pe
+
+
+class OfBatch(nn.Module):
+    def __init__(self, max_len, dim):
+        super().__init__()
+        self.emb = nn.Embedding(max_len, dim)
+
+    def forward(self, batch_size, seq_len):
+        return self.emb.weight[:seq_len].expand(batch_size, -1, -1)
+
+
+class Tutorial(nn.Module):
+    """Sequence-first, as nn.Transformer has it."""
+
+    def __init__(self, d_model, max_len=512):
+        super().__init__()
+        angle = torch.arange(max_len)[:, None] * torch.exp(torch.arange(0, d_model, 2) * (-math.log(10000.0) / d_model))
+        self.register_buffer("pe", torch.stack([angle.sin(), angle.cos()], -1).flatten(1)[:, None])
+
+    def forward(self, x):
+        return x + self.pe[: x.size(0)]
+
+
 CASES = [
     Case("PositionalEncoding", "positions", guess=True),
     Case("AnnotatedEncoding", "positions", guess=True),
@@ -124,4 +191,12 @@ CASES = [
     Case("sinusoids", "positions", guess=True),
     Case("cos_first_table", "positions"),
     Case("TableOfLength", "positions"),
+    Case("get_sinusoid_encoding_table", "positions", guess=True),
+    Case("sinusoids_of_dim", "positions"),
+    Case("positions_of", "positions"),
+    Case("OfIds", "positions"),
+    Case("OfAxis", "positions"),
+    Case("WholeTable", "positions"),
+    Case("OfBatch", "positions"),
+    Case("Tutorial", "positions"),
 ]

@@ -138,6 +138,7 @@ class HalfAngles(nn.Module):
 
 
 def rope_in_input_type(x):
+    """Runs in bfloat16, as the rest of the model."""
     d = x.shape[-1]
     inv = (10000.0 ** (-torch.arange(0, d, 2) / d)).to(x.dtype)
     t = torch.arange(x.shape[-2]).to(x.dtype)

@@ -128,6 +128,37 @@ class NtkScaled(nn.Module):
         return freqs.cos(), freqs.sin()
 
 
+def rope_of_any_type(q, k):
+    t, inv = torch.arange(q.shape[-2]).to(q), (10000.0 ** (-torch.arange(0, q.shape[-1], 2) / q.shape[-1])).to(q)
+    emb = torch.cat([t[:, None] * inv] * 2, -1)
+    return q * emb.cos() + rotate_half(q) * emb.sin(), k * emb.cos() + rotate_half(k) * emb.sin()
+
+
+class AnglesCastLast(nn.Module):
+    def __init__(self, head_dim=16, rope_theta=500000.0):
+        super().__init__()
+        self.rope_theta = rope_theta
+        self.register_buffer("inv_freq", rope_theta ** (-torch.arange(0, head_dim, 2).float() / head_dim))
+
+    def forward(self, x, input_pos=None):
+        input_pos = torch.arange(x.shape[-2], device=x.device) if input_pos is None else input_pos
+        angles = (input_pos[..., None].float() * self.inv_freq).to(x.dtype)
+        angles = angles.unsqueeze(-3) if angles.dim() == 3 else angles
+        cos, sin = angles.cos(), angles.sin()
+        a, b = x.chunk(2, -1)
+        return torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
+
+
+class SequenceAxis(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.register_buffer("inv_freq", 10000.0 ** (-torch.arange(0, dim, 2).float() / dim))
+
+    def forward(self, x, seq_dim=1):
+        freqs = torch.outer(torch.arange(x.shape[seq_dim], device=x.device).to(self.inv_freq), self.inv_freq)
+        return freqs.cos().repeat(1, 2)[:, None, None], freqs.sin().repeat(1, 2)[:, None, None]
+
+
 def rope_with_values(q, k, v):
     return (*half_split_rope(q, k), v)
 
@@ -144,5 +175,8 @@ CASES = [
     Case("rope_seq_first_heads", "rotary"),
     Case("OffsetRope", "rotary"),
     Case("NtkScaled", "rotary"),
+    Case("rope_of_any_type", "rotary"),
+    Case("AnglesCastLast", "rotary"),
+    Case("SequenceAxis", "rotary"),
     Case("rope_with_values", "rotary"),
 ]

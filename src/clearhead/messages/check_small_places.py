@@ -143,6 +143,10 @@ TURN: dict[str, tuple[str, str]] = {
         "with bfloat16 vectors, at position {position} of {length} cos and sin are off by {apart} (at most {worst}): angles are made in 16 bits",
         "向量为 bfloat16 时，{length} 个位置中的位置 {position} 处 cos 与 sin 偏差 {apart}（最大 {worst}）：角度以 16 位计算",
     ),
+    "turn.far_follows": (
+        "they follow the type of the vectors, so make them in float32 before it runs in 16 bits",
+        "角度沿用向量的类型，若要以 16 位运行，请先用 float32 计算角度",
+    ),
     "turn.far_pass": (
         "over {length} positions cos and sin are those of t·ω to {worst}",
         "{length} 个位置内 cos 与 sin 与 t·ω 相差 {worst}",
@@ -223,6 +227,10 @@ PLACE: dict[str, tuple[str, str]] = {
         "第 {pair} 对的 sin² + cos² 随位置变动 {off}（相对大小）：两者频率不同",
     ),
     "place.own_speeds": ("frequencies {speeds}, … are the code's own", "频率 {speeds}、…由代码自定"),
+    "place.still": (
+        "{still} of {count} pairs do not move over {length} positions: their frequencies are 0",
+        "{count} 对中有 {still} 对在 {length} 个位置内不变：频率为 0",
+    ),
     "place.bent": ("frequencies {speeds}, … are no geometric series", "频率 {speeds}、…不是等比数列"),
     "place.growing": ("frequencies {speeds}, … do not fall from pair to pair", "频率 {speeds}、…没有逐对下降"),
     "place.frequency_pass": (

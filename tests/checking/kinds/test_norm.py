@@ -111,3 +111,17 @@ def test_a_module_that_does_not_move_is_not_passed() -> None:
 
 def test_names_of_formulas_are_the_legal_ones() -> None:
     assert set(legal(rows())) == {LAYER, RMS}
+
+
+def test_a_bias_does_not_hide_what_falls_with_the_size_of_the_input() -> None:
+    class SquaredVariance(nn.Module):
+        def __init__(self, dim: int = 16) -> None:
+            super().__init__()
+            self.g, self.b = nn.Parameter(torch.ones(dim)), nn.Parameter(torch.zeros(dim))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            var, mean = torch.var_mean(x, -1, keepdim=True, correction=0)
+            return self.g * (x - mean) / (var + 1e-5) ** 2 + self.b
+
+    found = check(SquaredVariance, kind="norm").faults[0]
+    assert (found.id, found.certainty) == ("norm.formula", "reproduced")

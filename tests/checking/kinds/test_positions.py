@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -65,3 +69,35 @@ def test_a_right_table_is_no_known_mistake_and_a_wrong_power_is() -> None:
     assert known_mistake(sinusoids(range(20), 24), 1e-6) is None
     wrong = sinusoids(range(20), 24, base=10_000.0**2)
     assert known_mistake(wrong, 1e-6) == "sin, cos(t / 10000^(4i/D))"
+
+
+@pytest.mark.parametrize(
+    "power", [lambda i, width: width * 10_000.0 ** (-2 * i), lambda i, width: 10_000.0 ** (-2 * i) / width]
+)
+def test_a_division_outside_the_power_is_named(power: Callable[[torch.Tensor, int], torch.Tensor]) -> None:
+    angle = torch.arange(20)[:, None] * power(torch.arange(8).double(), 16)
+    assert "outside the power" in str(known_mistake(torch.stack([angle.sin(), angle.cos()], -1).flatten(1), 1e-6))
+
+
+def test_pairs_that_stand_still_are_a_fault_though_no_formula_is_known() -> None:
+    def sinusoids_of(length: int, dim: int) -> torch.Tensor:
+        i = torch.arange(dim // 2)
+        angle = torch.arange(length)[:, None] * 10_000.0 ** (-2 * i / dim) * (i < dim // 4)
+        return torch.cat([angle.sin(), angle.cos()], -1)
+
+    found = check(sinusoids_of, kind="positions").faults[0]
+    assert found.id == "sinusoid.frequency"
+    assert "do not move" in found.evidence
+
+
+@pytest.mark.parametrize(
+    ("others", "said"), [("B, T, D = x.shape", False), ("B, T, D = x.shape\nx = x.transpose(0, 1)", True)]
+)
+def test_the_rest_of_the_file_tells_which_axis_has_the_positions(tmp_path: Path, others: str, said: bool) -> None:
+    code = Path(inspect.getsourcefile(positions_right) or "").read_text(encoding="utf-8")
+    header, tutorial = code.partition("class ")[0], "class Tutorial" + code.partition("class Tutorial")[2]
+    plain = tutorial.partition("CASES")[0].replace('"""Sequence-first, as nn.Transformer has it."""', "")
+    below = "\n\ndef other(x):\n" + "".join(f"    {line}\n" for line in others.splitlines()) + "    return x\n"
+    file = tmp_path / ("turned.py" if said else "plain.py")
+    file.write_text(header + plain + below, encoding="utf-8")
+    assert check(f"{file}:Tutorial", kind="positions").ok is said

@@ -10,11 +10,13 @@ from bench.checking.first import rotary, rotary_right
 from clearhead.checking.check import check
 from clearhead.checking.kinds.rotary_calls import open_rotary
 from clearhead.checking.kinds.rotary_case import matrices
+from clearhead.checking.kinds.rotary_frequencies import frequencies
 from clearhead.checking.kinds.rotary_pairs import pairs_of, unequal
 from clearhead.checking.kinds.rotary_tables import tables_of
 from clearhead.checking.report import Report
 from clearhead.checking.settings import Settings
 from clearhead.checking.target import target_of
+from clearhead.checking.watch import Record
 from clearhead.ops.rotary import turn_half_split, turn_interleaved
 
 
@@ -99,3 +101,20 @@ def test_nothing_turned_is_a_fault_and_not_a_pass() -> None:
         return q, k
 
     assert check(rope, kind="rotary").faults[0].id == "position.unused"
+
+
+@pytest.mark.parametrize("says", ["", "Runs under autocast."])
+def test_angles_in_the_type_of_the_vectors_are_a_note_and_a_fault_where_the_code_is_for_16_bits(says: str) -> None:
+    def rope(x: torch.Tensor) -> torch.Tensor:
+        speeds = (100.0 ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])).to(x)
+        angles = torch.arange(x.shape[-2]).to(x)[:, None] * speeds
+        return turn_half_split(x, angles.cos(), angles.sin())
+
+    target = target_of(rope, "rope", Settings())
+    target.__dict__["source"] = target.source + says
+    case = open_rotary(target, Settings())
+    found = frequencies(case, matrices(case, 11)[0], Record())
+    assert [fault.id for fault in found.faults] == (["rotary.low-precision"] if says else [])
+    assert bool(found.notes) is not bool(says)
+    check_made = next(each for each in found.checks if each.id == "rotary.low-precision")
+    assert check_made.verdict == ("fail" if says else "pass")

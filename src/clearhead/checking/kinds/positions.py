@@ -18,6 +18,7 @@ from clearhead.checking.kinds.positions_calls import PositionsCase, open_positio
 from clearhead.checking.kinds.positions_sinusoids import BASE, Waves, known_mistake, squares_off, waves
 from clearhead.checking.kinds.positions_words import (
     bases,
+    file_counts_rows_first,
     says_batch_first,
     says_other_start,
     says_random,
@@ -92,7 +93,8 @@ def _by_row(case: PositionsCase, where: str) -> Found | None:
     along = float((table - table[:, :1]).abs().max())
     if across < 1e-9:
         return None
-    if along < 1e-9 and (says_seq_first(case.target) or not says_batch_first(case.target)):
+    said = says_batch_first(case.target) or file_counts_rows_first(case.target)
+    if along < 1e-9 and (says_seq_first(case.target) or not said):
         return Found(notes=(say("place.seq_first"),))
     evidence = say("place.by_row", across=f"{across:.1e}", along=f"{along:.1e}")
     return failed("batch.mixing", along < 1e-9, evidence, where, fix=say("place.by_row_fix"), effect=across)
@@ -171,14 +173,18 @@ def _sinusoids(case: PositionsCase, table: Tensor, where: str) -> Found:
     said, literal = bases(case.target, stated)
     # With another base a faulty power of 10000 may be a right one.
     usual = said == BASE or (said is None and literal is not None)
-    mistake = known_mistake(table / _amplitude(table, size), 1e-4) if claimed and usual else None
+    plain = table / _amplitude(table, size)
+    seen = waves(table, near) if bool(table.isfinite().all()) else None
+    mistake = known_mistake(plain, 1e-4) if claimed and usual else None
+    if mistake is None and claimed and usual and (seen is None or not seen.steady):
+        # Angles that grow fast are rounded by float32 far out; the first rows tell.
+        mistake = known_mistake(plain[:6], 3e-3)
     if mistake is not None and case.width > 2:
         evidence = say("place.known", found=mistake)
         return failed("sinusoid.frequency", True, evidence, where, fix=fix)
     if not bool(table.isfinite().all()):
         evidence = say("place.not_finite", count=int((~table.isfinite()).sum()))
         return failed("sinusoid.frequency", False, evidence, where, fix=fix)
-    seen = waves(table, near)
     if seen is None or not seen.steady:
         if not claimed or says_random(case.target):
             return skipped(("sinusoid.frequency", "position.offset"), say("place.no_sinusoids"))
@@ -194,11 +200,14 @@ def _amplitude(table: Tensor, size: float) -> float:
     return size if abs(size - 1) > 0.2 and bool(table.isfinite().all()) else 1.0
 
 
-def _frequencies(case: PositionsCase, seen: Waves, where: str, fix: str) -> Found:
-    speeds = seen.speeds
-    n = len(speeds)
-    shown = ", ".join(f"{float(s):.3g}" for s in speeds[:4])
-    if n < 2 or says_random(case.target) or bool((speeds <= 0).any()):
+def _no_series(case: PositionsCase, speeds: Tensor, where: str, fix: str) -> Found | None:
+    """Why the frequencies are no falling series; None if they are one."""
+    n, shown, free = len(speeds), _shown(speeds), says_random(case.target)
+    still = int((speeds.abs() < 1e-7).sum())
+    if n > 3 and 3 * still > n and says_sinusoids(case.target) and not free:
+        evidence = say("place.still", still=still, count=n, length=case.limit)
+        return failed("sinusoid.frequency", False, evidence, where, fix=fix)
+    if n < 2 or free or bool((speeds <= 0).any()):
         return skipped(("sinusoid.frequency",), say("place.own_speeds", speeds=shown))
     logs, index = speeds.log(), torch.arange(n, dtype=torch.float64)
     slope = float((logs[-1] - logs[0]) / (n - 1))
@@ -208,6 +217,21 @@ def _frequencies(case: PositionsCase, seen: Waves, where: str, fix: str) -> Foun
     if slope > -1e-9:
         evidence = say("place.growing", speeds=shown)
         return failed("sinusoid.frequency", True, evidence, where, fix=fix)
+    return None
+
+
+def _shown(speeds: Tensor) -> str:
+    return ", ".join(f"{float(s):.3g}" for s in speeds[:4])
+
+
+def _frequencies(case: PositionsCase, seen: Waves, where: str, fix: str) -> Found:
+    """The base of a falling series against the one that is stated."""
+    speeds = seen.speeds
+    n = len(speeds)
+    none = _no_series(case, speeds, where, fix)
+    if none is not None:
+        return none
+    shown, slope = _shown(speeds), float(speeds[-1].log() - speeds[0].log()) / (n - 1)
     found, other = math.exp(-slope * case.width / 2), math.exp(-slope * (n - 1)) if n > 1 else 0.0
     said, literal = bases(case.target, stated)
     base = said or literal

@@ -22,7 +22,9 @@ from clearhead.checking.settings import Settings
 from clearhead.checking.strangers import Attempt
 from clearhead.checking.target import Target
 
-WIDTH_NAMES = r"d|D|dim|d_model|hidden(_size)?|width|embed_dim|emb(edding)?_dim|n_embd|channels|dmodel|features"
+WIDTH_NAMES = r"d|D|dim|d_hid|d_emb|d_word_vec|hid_dim|d_model|hidden(_size)?|width|embed_dim|emb(edding)?_dim|n_embd|channels|dmodel|features"
+ROW_NAMES, AXIS_NAMES = r"B|b|bs|bsz|batch(_size)?|n_batch|num_rows", r"(seq|time|length|token|pos)_?(dim|axis)"
+MORE_LENGTHS = LENGTHS + r"|(n|num|max)_?(pos(ition)?|pos|steps|tokens|patches|rows)s?|num_pos|max_pos|tokens|steps"
 ROWS, LENGTH = 3, 7
 
 
@@ -66,6 +68,11 @@ class PositionsCase:
         result = self.call(module, seen) if self.call is not None else module(**self._arguments(x, seen, start))
         if isinstance(result, tuple | list):
             result = next(item for item in result if isinstance(item, Tensor))
+        if isinstance(result, nn.Embedding):
+            result = result.weight
+        if hasattr(result, "__array__") and not isinstance(result, Tensor):
+            # NumPy's.
+            result = torch.as_tensor(result)
         if self.adds:
             # Axes that are lost must be seen.
             return result.transpose(0, 1) if self.seq_first and result.dim() == 3 else result
@@ -77,6 +84,7 @@ class PositionsCase:
         values = {
             "x": seen, "ids": torch.full(seen.shape[:2], 3, device=x.device), "length": length, "width": self.width,
             "places": places, "row_places": places.expand(x.shape[0], length), "base": 10_000.0, "start": start,
+            "rows": x.shape[0], "axis": 0 if self.seq_first else 1, "device": x.device, "dtype": x.dtype,
         }  # fmt: skip
         return {name: values[found] for name, found in self.roles}
 
@@ -194,13 +202,21 @@ def _roles(target: Target, settings: Settings) -> Iterator[tuple[tuple[str, str]
         return
     parameters = [p for p in target.signature.parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     if not parameters:
+        yield ()
         return
     named = [(p, _role(p)) for p in parameters]
     later = [(p.name, found) for p, found in named[1:] if found]
     needed = [(p.name, found) for p, found in named[1:] if found and p.default is inspect.Parameter.empty]
     first = named[0][0].name
     choices = dict.fromkeys([named[0][1], "x", "ids", "length", "places", "row_places"])
-    for rest in (later, needed) if later != needed else (later,):
+    rests = [later, needed] if later != needed else [later]
+    unknown = [p for p, found in named if not found and p.default is inspect.Parameter.empty]
+    if len(named) >= 2 and unknown and len(needed) <= 1:
+        # Two numbers whose names say nothing.
+        second = named[1][0].name
+        yield ((first, "length"), (second, "width"))
+        yield ((first, "width"), (second, "length"))
+    for rest in rests:
         for choice in choices:
             if choice:
                 yield ((first, choice), *rest)
@@ -216,10 +232,16 @@ def _role(parameter: inspect.Parameter) -> str:
         return "start"
     if name != "t" and low not in IDS and re.fullmatch(PLACES, low):
         return "places"
-    length = LENGTHS if MEANING.get(name) != "context" else ".*"
-    known = ((WIDTH_NAMES, name, "width"), ("|".join(IDS), low, "ids"), (length, name, "length"), (BASES, low, "base"))
+    known = (
+        (WIDTH_NAMES, name, "width"), ("|".join(IDS), low, "ids"), (MORE_LENGTHS, name, "length"), (BASES, low, "base"),
+        (ROW_NAMES, name, "rows"), (AXIS_NAMES, low, "axis"), ("device", low, "device"), ("dtype", low, "dtype"),
+    )  # fmt: skip
     found = next((meaning for pattern, each, meaning in known if re.fullmatch(pattern, each)), "")
-    return found if required else ""
+    if not found:
+        found = {"context": "length", "width": "width"}.get(MEANING.get(name, ""), "")
+    # A width that has a default need not be the one that is tried.
+    wide = found == "width" and isinstance(parameter.default, int) and parameter.default > 1
+    return found if required or wide else ""
 
 
 def _widths(target: Target, settings: Settings) -> list[int]:
@@ -231,4 +253,6 @@ def _widths(target: Target, settings: Settings) -> list[int]:
     if isinstance(made, nn.Module):
         held = [*made.parameters(), *made.buffers(), *(v for v in vars(made).values() if isinstance(v, Tensor))]
         seen += [t.shape[-1] for t in held if t.dim() >= 2 and t.shape[-1] > 1]
+    defaults = [p.default for p in target.signature.parameters.values()]
+    seen += [n for n in defaults if isinstance(n, int) and not isinstance(n, bool) and 2 <= n <= 1024]
     return list(dict.fromkeys([*seen, USUAL["width"], USUAL["head_width"]]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -82,6 +83,17 @@ def known_mistake(table: Tensor, near: float) -> str | None:
         "sin, cos(t / (2i/D)^10000)": 1 / (2 * i / width) ** BASE,
         "sin, cos(t · 2i/D)": 2 * i / width,
         "sin, cos(t / 10000)": torch.full((n,), 1 / BASE, dtype=torch.float64),
+        "sin, cos(t / (10000^(2i) / D)), divided by D outside the power": width * BASE ** (-2 * i),
+        "sin, cos(t / (10000^i / D)), divided by D outside the power": width * BASE ** (-i),
+        "sin, cos(t · 10000^(-2i) / D), divided by D outside the power": BASE ** (-2 * i) / width,
+        "sin, cos(t / 10000^(2i))": BASE ** (-2 * i),
+        "sin, cos(t · exp(-2i / D)), without the base": (-2 * i / width).exp(),
+        "sin, cos(t · exp(2i) · -log(10000) / D)": -(2 * i).exp() * math.log(BASE) / width,
+        "sin, cos(t · exp(-log10(10000) · 2i/D)), with the logarithm to 10": (-4 * 2 * i / width).exp(),
+        "sin, cos(t · exp(-log2(10000) · 2i/D)), with the logarithm to 2": (-math.log2(BASE) * 2 * i / width).exp(),
+        "sin, cos(t · -log(10000) · 2i/D), without exp": -math.log(BASE) * 2 * i / width,
+        "sin, cos(t / (1 + 10000 · 2i/D))": 1 / (1 + BASE * 2 * i / width),
+        "sin, cos(t / 10000^(D/2i))": BASE ** (-width / (2 * i)),
     }  # fmt: skip
     for name, speeds in formulas.items():
         angle = t * speeds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable
 from typing import Any
@@ -24,12 +25,36 @@ def says_seq_first(target: Target) -> bool:
     """Whether x is said to be (T,B,D)."""
     if re.search(r"batch_first\s*(:\s*bool\s*)?=\s*False", target.source):
         return True
+    if re.search(r"(seq(uence)?|length|time)s?[ _-]?(first|major)", f"{words(target)} {target.source}", re.IGNORECASE):
+        return True
     return _ordered(target, _T, _B) and not _ordered(target, _B, _T)
 
 
+def file_counts_rows_first(target: Target) -> bool:
+    """Whether the other code of its file counts positions along the second axis, and never turns the first two round."""
+    try:
+        text = inspect.getsource(inspect.getmodule(target.kind_of) or target.kind_of)
+    except (OSError, TypeError):
+        return False
+    text = text.replace(target.source, "")
+    if re.search(
+        r"(transpose|swapaxes|swapdims)\(\s*0\s*,\s*1|(transpose|swapaxes)\(\s*1\s*,\s*0|permute\(\s*1\s*,\s*0|batch_first\s*=\s*False",
+        text,
+    ):
+        return False
+    if _has_order(text, _T, _B):
+        return False
+    along = r"(arange\(|:\s*)\w+\.(size\(1\)|shape\[1\])|batch_first\s*=\s*True"
+    return _has_order(text, _B, _T) or re.search(along, text) is not None
+
+
 def _ordered(target: Target, first: str, second: str) -> bool:
+    return _has_order(f"{words(target)}\n{target.source}", first, second)
+
+
+def _has_order(text: str, first: str, second: str) -> bool:
     between = r"\s*(?:,|\s|\bx\b|×)\s*"
-    return re.search(rf"(?<![\w.]){first}{between}{second}(?![\w(])", f"{words(target)}\n{target.source}") is not None
+    return re.search(rf"(?<![\w.]){first}{between}{second}(?![\w(])", text) is not None
 
 
 def says_other_start(target: Target) -> bool:
@@ -40,7 +65,9 @@ def says_other_start(target: Target) -> bool:
 
 def says_random(target: Target) -> bool:
     """Whether frequencies may be anything."""
-    pattern = r"random|randn|fourier|gauss|learn|axial|2d|linspace|wavelength|scal(e|ing)_factor|logspace|relative|rff"
+    pattern = (
+        r"random|randn|fourier|gauss|learn|axial|2d|grid|linspace|wavelength|scal(e|ing)_factor|logspace|relative|rff"
+    )
     return re.search(pattern, target.source, re.IGNORECASE) is not None
 
 

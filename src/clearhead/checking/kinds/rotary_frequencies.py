@@ -13,7 +13,7 @@ from clearhead.checking.kinds.norm_claims import failed, passed, skipped
 from clearhead.checking.kinds.norm_places import HALF
 from clearhead.checking.kinds.rotary_case import HEADS, RotaryCase
 from clearhead.checking.kinds.rotary_pairs import Pairs, angles, pairs_of
-from clearhead.checking.kinds.rotary_words import said_base, says_scaled
+from clearhead.checking.kinds.rotary_words import said_base, says_scaled, says_sixteen
 from clearhead.checking.strangers import Attempt
 from clearhead.checking.watch import Record
 from clearhead.messages import say
@@ -96,11 +96,15 @@ def _narrow(case: RotaryCase, q: Tensor, pairs: Pairs, record: Record) -> Found:
         return failed("rotary.low-precision", _half_ran(record), evidence, where, fix=fix, effect=worst)
     if length < 500 or case.tables:
         return passed("rotary.low-precision", say("turn.far_pass", length=length, worst=f"{worst:.1e}"), worst)
-    return _sixteen(case, exact, pairs, size, where=where)
+    return _sixteen(case, exact, pairs, size, where=where, own=worst)
 
 
-def _sixteen(case: RotaryCase, exact: Tensor, pairs: Pairs, size: float, *, where: str) -> Found:
-    """The same with bfloat16 vectors and the module as its author left it: only the vectors may be rounded."""
+def _sixteen(case: RotaryCase, exact: Tensor, pairs: Pairs, size: float, *, where: str, own: float) -> Found:
+    """The same with bfloat16 vectors and the module as its author left it: only the vectors may be rounded.
+
+    Code that makes its angles in the type of its input is right in float32 and wrong in 16 bits, so that it is at fault
+    only if it says that it is for 16 bits.
+    """
     length, turned = len(exact), None
     with Attempt():
         turned = _waves(case, pairs, length, torch.bfloat16, case.target.make())
@@ -112,6 +116,9 @@ def _sixteen(case: RotaryCase, exact: Tensor, pairs: Pairs, size: float, *, wher
         return passed("rotary.low-precision", say("turn.far_pass", length=length, worst=f"{worst:.1e}"), worst)
     t = int((apart > 0.06).int().argmax())
     evidence = say("turn.far_sixteen", position=t, apart=f"{float(apart[t]):.1e}", worst=f"{worst:.1e}", length=length)
+    if not says_sixteen(case.target):
+        right = passed("rotary.low-precision", say("turn.far_pass", length=length, worst=f"{own:.1e}"), own)
+        return right + Found(notes=(f"{evidence}; {say('turn.far_follows')}",))
     return failed("rotary.low-precision", True, evidence, where, fix=say("turn.narrow_fix"), effect=worst)
 
 

@@ -65,6 +65,12 @@ def says_scaled(target: Target) -> bool:
     return re.search(pattern, target.source, re.IGNORECASE) is not None
 
 
+def says_sixteen(target: Target) -> bool:
+    """Whether the code says that it is run in 16 bits."""
+    pattern = r"b?float_?16|\b[bf]p?16\b|\.half\(\)|autocast|16.bits?\b|half.precision|mixed.precision|\bamp\b"
+    return re.search(pattern, f"{target.source} {target.values}", re.IGNORECASE) is not None
+
+
 BASES = ("base", "theta", "rope_theta", "rotary_base", "rope_base", "freq_base", "base_freq", "rope_freq_base")
 
 
