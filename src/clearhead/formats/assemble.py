@@ -14,8 +14,8 @@ from clearhead.formats.rows import Row
 from clearhead.formats.tensors import PIECE, Tensors, equal
 from clearhead.formats.weights import own_tensors
 from clearhead.messages import UserError, say
-from clearhead.messages.lines import shown
 from clearhead.models.build import build
+from clearhead.text.lines import shown
 
 Watch = Callable[[int, int], None]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar, overload
 
 from clearhead.messages import UserError, say
-from clearhead.messages.lines import shown
+from clearhead.text.lines import shown
 
 Kind = TypeVar("Kind", int, float, bool, str)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from clearhead.formats.opened import Config, Opened
 from clearhead.formats.run import Run, find_run, read_json
 from clearhead.messages import UserError, say
-from clearhead.messages.lines import shown
+from clearhead.text.lines import shown
 
 PICKLES = (".pt", ".pth", ".bin", ".ckpt")
 """Endings of PyTorch's own files."""

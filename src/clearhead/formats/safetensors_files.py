@@ -20,7 +20,7 @@ from torch import Tensor
 
 from clearhead.formats.safetensors_header import LONGEST, Place, is_name, is_regular, places_in
 from clearhead.messages import UserError, say
-from clearhead.messages.lines import reason_of, shown
+from clearhead.text.lines import reason_of, shown
 
 __all__ = ["INDEX", "SINGLE", "TYPES", "SafetensorsFiles", "open_safetensors", "read_object", "refuse_adapters"]
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeGuard
 from safetensors import SafetensorError, safe_open
 
 from clearhead.messages import UserError, say
-from clearhead.messages.lines import reason_of, shown
+from clearhead.text.lines import reason_of, shown
 
 __all__ = ["LONGEST", "Place", "is_name", "is_regular", "places_in"]
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from clearhead.formats.atomic import PARTIAL, clear_failure
 from clearhead.messages import UserError, say
-from clearhead.messages.lines import reason_of
+from clearhead.text.lines import reason_of
 
 
 def own_tensors(model: nn.Module) -> dict[str, Tensor]:

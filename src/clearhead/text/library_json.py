@@ -12,7 +12,7 @@ import tokenizers
 from numpy.typing import NDArray
 
 from clearhead.messages import UserError, say
-from clearhead.messages.lines import one_line
+from clearhead.text.lines import one_line
 
 __all__ = ["HIDDEN", "PANIC", "Opened", "Refusals", "further_encoder", "open_library"]
 

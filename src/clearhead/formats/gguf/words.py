@@ -17,8 +17,8 @@ from clearhead.formats.gguf.sentencepiece import merges_of, sentence_pieces
 from clearhead.formats.library_files import Splitting, added_token, byte_level
 from clearhead.formats.opened import Words, further_ends
 from clearhead.messages import UserError, say
-from clearhead.messages.lines import shown
 from clearhead.text import LibraryTokenizer, NumberTokenizer, Tokenizer
+from clearhead.text.lines import shown
 
 __all__ = ["gguf_words"]
 

@@ -20,9 +20,9 @@ from clearhead.formats.rows import Row
 from clearhead.formats.safetensors_files import open_safetensors, read_object, refuse_adapters
 from clearhead.formats.tensors import RenamedTensors, Tensors
 from clearhead.messages import UserError, say
-from clearhead.messages.lines import shown
 from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
 from clearhead.models.cost import parameters
+from clearhead.text.lines import shown
 
 WRAPPERS = ("_orig_mod.", "module.")
 """What compiling and distributing put before every name; both, and each several times, if one was done to the other."""

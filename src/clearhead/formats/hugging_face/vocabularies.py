@@ -10,7 +10,7 @@ from typing import Any
 from clearhead.formats.library_files import GPT2, NEOX, QWEN2, Splitting, added_token, byte_level, library_file
 from clearhead.formats.safetensors_header import is_regular
 from clearhead.messages import UserError, say
-from clearhead.messages.lines import reason_of
+from clearhead.text.lines import reason_of
 
 __all__ = ["Settings", "damaged", "read_settings", "read_text_file", "settings_of"]
 

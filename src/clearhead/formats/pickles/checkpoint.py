@@ -20,8 +20,8 @@ from clearhead.formats.pickles.meta import META, read_meta
 from clearhead.formats.pickles.nanogpt import NANOGPT
 from clearhead.formats.pickles.torch_file import read_torch, torch_tensors
 from clearhead.messages import UserError, say
-from clearhead.messages.lines import shown
 from clearhead.text import LibraryTokenizer, Tokenizer, read_tokenizer
+from clearhead.text.lines import shown
 from clearhead.text.numbers import NumberTokenizer
 from clearhead.text.saved import TOKENIZER_FILE
 

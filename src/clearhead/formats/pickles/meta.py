@@ -9,8 +9,8 @@ from pathlib import Path
 from clearhead.formats.pickles.look import DAMAGE, MOST_BYTES, look
 from clearhead.formats.pickles.torch_file import damaged
 from clearhead.messages import UserError, say
-from clearhead.messages.lines import shown
 from clearhead.text import CharacterTokenizer, LibraryTokenizer, Tokenizer
+from clearhead.text.lines import shown
 from clearhead.text.tokenizer import UNKNOWN
 
 META = "meta.pkl"

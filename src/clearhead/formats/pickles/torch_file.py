@@ -15,7 +15,7 @@ from torch.serialization import MAGIC_NUMBER
 from clearhead.formats.pickles.look import DAMAGE, MOST_BYTES, Looked, check_steps, look
 from clearhead.formats.tensors import HeldTensors, Tensors
 from clearhead.messages import UserError, say
-from clearhead.messages.lines import reason_of, shown
+from clearhead.text.lines import reason_of, shown
 
 MAPPED = 1 << 23
 """How many bytes are read before the pages of the file that have been read are given back."""

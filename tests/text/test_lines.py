@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clearhead.messages.lines import one_line, reason_of, shown
+from clearhead.text.lines import one_line, reason_of, shown
 
 # It clears a screen, and names a window.
 CODES = "q\x1b]0;PWN\x07\x1b[2J\0\u202e"
