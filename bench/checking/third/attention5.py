@@ -111,6 +111,10 @@ class SelfAttention10(SelfAttention):
 
 
 class SelfAttention11(SelfAttention):
+    def __init__(self, embed_dim: int, num_heads: int) -> None:
+        super().__init__(embed_dim, num_heads)
+        del self.out_proj
+
     def forward(self, x: Tensor) -> Tensor:
         q, k, v = self.heads(self.q_proj(x)), self.heads(self.k_proj(x)), self.heads(self.v_proj(x))
         y = (self.weights(q, k) @ v).transpose(1, 2).flatten(2)
