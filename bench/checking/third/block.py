@@ -67,8 +67,7 @@ class Block4(Block):
 class Block5(Block):
     def forward(self, x: Tensor) -> Tensor:
         h = self.attn(self.norm1(x)) + x
-        h = h + self.mlp(self.norm2(h)) + h
-        return h
+        return h + self.mlp(self.norm2(h)) + h
 
 
 class Block6(Block):
