@@ -130,7 +130,53 @@ def over_the_batch(logits):
     return logits.softmax(0)
 
 
+def two_at_least(logits, top_p=1.0):
+    if top_p >= 1:
+        return logits
+    values, order = logits.sort(-1, descending=True)
+    drop = values.softmax(-1).cumsum(-1) >= top_p
+    drop = torch.cat([torch.zeros_like(drop[..., :2]), drop[..., 1:-1]], -1)
+    return logits.masked_fill(drop.scatter(-1, order, drop), -torch.inf)
+
+
+def evened_out(logits, top_p=1.0):
+    values, order = logits.sort(-1, descending=True)
+    drop = values.softmax(-1).cumsum(-1) > top_p
+    return logits.masked_fill(drop.scatter(-1, order, drop), -1e9) if top_p < 1 else logits
+
+
+def lowest_fill(logits, top_k=0, temperature=1.0):
+    logits = logits / max(temperature, 1e-6)
+    return torch.where(logits < logits.topk(top_k).values[..., -1:], logits.min(), logits) if top_k else logits
+
+
+def filtered_twice(logits, top_k=None):
+    if top_k is not None:
+        logits = logits.masked_fill(logits < logits.topk(top_k).values[..., -1:], -torch.inf)
+    return torch.distributions.Categorical(logits=logits.softmax(-1)).sample()
+
+
+def eager_nucleus(logits, temperature=1.0, p=0.9):
+    if temperature == 0:
+        return logits.argmax(-1)
+    return torch.multinomial(nucleus_filter(logits / temperature, p).softmax(-1), 1)
+
+
 # Right ones.
+
+
+def nucleus_filter(logits, p=0.9):
+    values, order = logits.sort(-1, descending=True)
+    probs = values.softmax(-1)
+    drop = probs.cumsum(-1) - probs >= p
+    return logits.masked_fill(drop.scatter(-1, order, drop), -torch.inf)
+
+
+def top_k_sample(logits, temperature=1.0, top_k=40):
+    if temperature == 0:
+        return logits.argmax(-1)
+    values, order = (logits / temperature).topk(min(top_k, logits.size(-1)))
+    return order.gather(-1, torch.multinomial(values.softmax(-1), 1))
 
 
 def nano(logits, temperature=1.0, top_k=None):
@@ -217,18 +263,18 @@ def greedy(logits):
 
 
 WRONG = {
-    "sampling.empty-nucleus": ("nucleus_empties", "NucleusSampler"),
-    "sampling.nucleus-boundary": ("crossing_lost", "one_too_many"),
-    "sampling.top-k-fill": ("zero_fill", "softmax_after"),
+    "sampling.empty-nucleus": ("nucleus_empties", "NucleusSampler", "evened_out"),
+    "sampling.nucleus-boundary": ("crossing_lost", "one_too_many", "two_at_least"),
+    "sampling.top-k-fill": ("zero_fill", "softmax_after", "lowest_fill"),
     "sampling.temperature-zero": ("zero_divides", "zero_is_one"),
     "sampling.penalty-sign": ("penalty_divides", "RepetitionProcessor"),
-    "sampling.double-softmax": ("softmax_twice", "Warp"),
-    "sampling.hidden-default": ("fifty_in_signature", "forty_in_body"),
+    "sampling.double-softmax": ("softmax_twice", "Warp", "filtered_twice"),
+    "sampling.hidden-default": ("fifty_in_signature", "forty_in_body", "eager_nucleus"),
     "sampling.sorted-indices": ("ranks_returned",),
     "batch.mixing": ("first_rows_threshold", "over_the_batch"),
 }
 RIGHT = (
-    "nano", "llama_top_p", "all_of_them", "refuses_zero", "Penalty", "one_text", "TopKWarper", "gumbel", "last_step", "min_p_filter", "greedy",
+    "nucleus_filter", "top_k_sample", "nano", "llama_top_p", "all_of_them", "refuses_zero", "Penalty", "one_text", "TopKWarper", "gumbel", "last_step", "min_p_filter", "greedy",
 )  # fmt: skip
 CASES = [Case(name, "sampler", fault) for fault, names in WRONG.items() for name in names]
 CASES += [Case(name, "sampler") for name in RIGHT]

@@ -49,6 +49,12 @@ FEATURES = ("temperature", "top_k", "top_p", "min_p", "penalty")
 WORDS = {
     "temperature": r"temperature|temper", "top_k": r"top_?k", "top_p": r"top_?p|nucleus", "min_p": r"min_?p", "penalty": r"penalt|repeti",
 }  # fmt: skip
+FILLING = (
+    r"sampl(e|er|ing)|filter(ed|ing)?|warp(er)?|draw(n)?|decod(e|er|ing)|process(or)?|logits?|search|choose|pick|select(ed)?|truncat(e|ed|ion)|"
+    r"generat(e|ion)|next|tokens?|apply|with|from|the|by|only|only_best|simple|my|fn|func(tion)?|step|strategy|probs?|mask|scaled?|scaling|"
+    r"transform|keep|layer|module|batch(ed)?|torch|lm|for|and|of|get|do|run|make|_"
+)
+"""What stands beside a feature in the name of a function that is for it."""
 HISTORY = (4, 0, 4)
 """What has been generated, where it does not matter."""
 
@@ -75,6 +81,7 @@ class SamplerCase:
         dtype: the type of the logits.
         gives: "ids", "logits" or "chances".
         slow: whether it takes its time for a row.
+        twice: whether it takes a softmax of probabilities though nothing was asked of it.
     """
 
     target: Target
@@ -86,6 +93,7 @@ class SamplerCase:
     dtype: torch.dtype = torch.float64
     gives: str = "ids"
     slow: bool = False
+    twice: bool = False
 
     @property
     def feature(self) -> str | None:
@@ -94,6 +102,15 @@ class SamplerCase:
         named = [feature for feature, words in WORDS.items() if re.search(words, name)]
         has = [feature for feature in FEATURES if feature in self.places]
         return named[0] if len(named) == 1 else has[0] if len(has) == 1 and not named else None
+
+    @property
+    def named_for(self) -> frozenset[str]:
+        """The features that its name is of, if it is of nothing else: "top_k_sample", "TopKWarper"; not "sample", nor "careful_top_k"."""
+        rest = re.sub(r"[^a-z_]", "", str(getattr(self.target.kind_of, "__name__", "")).lower())
+        named = frozenset(feature for feature, words in WORDS.items() if re.search(words, rest))
+        for words in (*WORDS.values(), FILLING):
+            rest = re.sub(words, "_", rest)
+        return named if not rest.strip("_") else frozenset()
 
     def run(self, logits: Tensor, options: Mapping[str, Any] | None = None, *, defaults: bool = False) -> Result:
         """What it gives for logits (N,V).
@@ -118,7 +135,7 @@ class SamplerCase:
             wanted = place.value is inspect.Parameter.empty or (not defaults and not neutral(role, place.value))
             if role not in options and not wanted:
                 continue
-            value = options.get(role, _usual(role, *logits.shape, self.form))
+            value = options.get(role, _usual(role, len(logits), logits.shape[1], self.form))
             if place.attribute:
                 _set(made, place.name, value)
             else:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from clearhead.checking.kinds.kind import Found
-from clearhead.checking.kinds.sampler_calling import FEATURES, SHIFT, WORDS, Place, SamplerCase, log_chances, neutral
+from clearhead.checking.kinds.sampler_calling import FEATURES, SHIFT, Place, SamplerCase, log_chances, neutral
 from clearhead.checking.kinds.sampler_probes import drawn, failed, shown
 from clearhead.checking.kinds.sampler_result import Drawn, counted, given
 from clearhead.checking.report import Check
@@ -21,6 +21,8 @@ HIDDEN, SIGN, MIXED, SQUEEZED = "sampling.hidden-default", "sampling.penalty-sig
 WIDE, NARROW = (300, 20_000), (120, 4000)
 """Tokens and draws for the defaults: of a sampler that draws all rows at once, and of one that takes its time."""
 PENALTY = 1.5
+CUTTING = frozenset({"top_k", "top_p", "min_p"})
+"""Settings that leave tokens out."""
 
 
 def defaults(case: SamplerCase) -> Found:
@@ -53,8 +55,12 @@ def _says(role: str, place: Place) -> bool:
 def _asked(case: SamplerCase, stated: dict[str, Place], seen: Drawn) -> str:
     """Why fewer tokens are what was asked for; "" if nobody did."""
     words = str(getattr(case.target.kind_of, "__name__", "")).lower()
-    if case.feature is not None and (case.feature in stated or re.search(WORDS[case.feature], words)):
-        return say("sampler.its_purpose", feature=case.feature)
+    named, cutting = case.named_for & CUTTING, CUTTING & stated.keys()
+    alone = [feature for feature in FEATURES if feature in case.places]
+    if named and cutting <= named:
+        return say("sampler.its_purpose", feature=min(cutting or named))
+    if len(alone) == 1 and alone[0] in stated:
+        return say("sampler.its_purpose", feature=alone[0])
     if seen.seen == 1 and (
         re.search("greedy|argmax|best", words) or "temperature" in stated or "sample" in case.places
     ):

@@ -121,7 +121,14 @@ def top_k(case: SamplerCase) -> Found:
     for k in (3, 1):
         kept = references.best(chances, k)
         seen, right = drawn(case, logits, {"top_k": k}), references.of(chances, kept)
-        made = judged(case, seen, f"top_k={k}", right, references.mistakes(logits, kept) if k > 1 else [], usual=TOP_K)
+        made = judged(
+            case,
+            seen,
+            f"top_k={k}",
+            right,
+            references.mistakes(logits, kept, twice=case.twice) if k > 1 else [],
+            usual=TOP_K,
+        )
         outside = float((seen.chances * ~kept).sum())
         if made.checks[0].verdict == "skipped" and not seen.failed and (outside > 1e-6 or seen.seen < k):
             evidence = say(
@@ -142,12 +149,13 @@ def top_p(case: SamplerCase) -> Found:
     chances = logits.softmax(-1)
     small = drawn(case, logits, {"top_p": 0.2})
     found = _smallest(case, small, chances)
-    for p in (0.5, 0.66, 0.8, 0.95):
+    # Last what the best token reaches alone: a set of one.
+    for p in (0.5, 0.66, 0.8, 0.95, *(() if found.faults else (0.2,))):
         number = references.nucleus(chances, p)
         kept = references.best(chances, number)
         seen = drawn(case, logits, {"top_p": p})
         made = judged(
-            case, seen, f"top_p={p}", references.of(chances, kept), _nuclei(chances, number) + references.mistakes(logits, kept), usual=BOUNDARY
+            case, seen, f"top_p={p}", references.of(chances, kept), _nuclei(chances, number) + references.mistakes(logits, kept, twice=case.twice), usual=BOUNDARY
         )  # fmt: skip
         found += made
         if made.faults:
@@ -159,6 +167,11 @@ def _smallest(case: SamplerCase, seen: Drawn, chances: Tensor) -> Found:
     """p below the best token's own probability."""
     if seen.failed:
         evidence = say("sampler.emptied", best=f"{float(chances.max()):.2f}", seen=seen.failed)
+        return failed(case, EMPTY, evidence, say("sampler.fix_empty"), 1.0)
+    even = torch.full_like(chances, 1 / len(chances))
+    if seen.is_like(even) and seen.tells(chances, even):
+        # One finite number for all logits, or 0 for all probabilities and a little to each: nothing was left.
+        evidence = say("sampler.emptied", best=f"{float(chances.max()):.2f}", seen=shown(seen))
         return failed(case, EMPTY, evidence, say("sampler.fix_empty"), 1.0)
     return Found((Check(EMPTY, "pass", say("sampler.never_empty", seen=shown(seen))),))
 
@@ -186,7 +199,12 @@ def min_p(case: SamplerCase) -> Found:
     wrong: Wrong = [(MIN_P, "absolute", references.of(chances, chances >= p)), (MIN_P, "no_effect", chances)]
     seen = drawn(case, logits, {"min_p": p})
     return judged(
-        case, seen, f"min_p={p}", references.of(chances, kept), wrong + references.mistakes(logits, kept), usual=MIN_P
+        case,
+        seen,
+        f"min_p={p}",
+        references.of(chances, kept),
+        wrong + references.mistakes(logits, kept, twice=case.twice),
+        usual=MIN_P,
     )
 
 

@@ -30,15 +30,23 @@ def filled(logits: Tensor, kept: Tensor) -> Tensor:
     return torch.where(kept, logits, 0.0).softmax(-1)
 
 
-def mistakes(logits: Tensor, kept: Tensor) -> Wrong:
-    """What can go wrong with any set of kept tokens."""
+def mistakes(logits: Tensor, kept: Tensor, *, twice: bool = False) -> Wrong:
+    """What can go wrong with any set of kept tokens.
+
+    Args:
+        logits: (V).
+        kept: (V), whether a token is kept.
+        twice: whether a softmax of probabilities is known to be taken where nothing is filtered, too: then it is the cause.
+    """
     chances = logits.softmax(-1)
     number = int(kept.sum())
     first = torch.arange(len(logits)) < number
+    late = (TWICE, "twice") if twice else (TOP_K, "softmax_after")
     down, up = chances.sort(descending=True).values, chances.sort().values
     found = [
         (TOP_K, "zero", filled(logits, kept)),
-        (TOP_K, "softmax_after", filled(chances, kept)),
+        (*late, filled(chances, kept)),
+        (*late, filled(of(chances, kept), kept)),
         (TWICE, "twice", of(chances.softmax(-1), kept)),
         (SORTED, "mask_sorted", of(chances, first)),
         (SORTED, "ids_sorted", of(down, first)),
