@@ -182,19 +182,22 @@ class LearnedLM2(LearnedLM):
 
 
 class CausalLM5(CausalLM):
+    """Made for chats: one object holds the model and the talk so far."""
+
     def __init__(self, config: Config | None = None) -> None:
         super().__init__(config)
-        self.state = Cache()
+        self.last = Cache()
 
-    def open(self, past: Cache | None) -> Cache:
-        return self.state if past is None else Cache(dict(past.keys), dict(past.values))
-
-
-class CausalLM6(CausalLM):
-    """The cache is a block of memory of fixed size; each call goes on writing where the last one ended."""
-
-    def open(self, past: Cache | None) -> Cache:
-        return FixedCache() if past is None else past.branch()
+    def forward(self, input_ids: Tensor, past_key_values: Cache | None = None) -> CausalLMOutput:
+        cache = past_key_values
+        if cache is None:
+            cache = self.last if self.last.seen() and self.last.keys[0].size(0) == input_ids.size(0) else Cache()
+        out = super().forward(input_ids, None, cache)
+        kept = out.past_key_values
+        self.last = Cache(
+            {i: k.detach() for i, k in kept.keys.items()}, {i: v.detach() for i, v in kept.values.items()}
+        )
+        return out
 
 
 @dataclass
@@ -223,11 +226,32 @@ class FixedCache(Cache):
         )
 
 
+class CausalLM6(CausalLM):
+    """The cache is memory of a fixed size, written on from where it ends."""
+
+    def new_cache(self) -> Cache:
+        return FixedCache()
+
+    def open(self, past: Cache | None) -> Cache:
+        return FixedCache() if past is None else past.branch()
+
+
+class LayerCache(Cache):
+    def update(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        if layer in self.keys:
+            n = self.keys[layer].size(-2)
+            k = torch.cat((self.keys[0][..., :n, :], k), -2)
+            v = torch.cat((self.values[0][..., :n, :], v), -2)
+        self.keys[layer], self.values[layer] = k, v
+        return k, v
+
+
 class CausalLM7(CausalLM):
-    def __init__(self, config: Config | None = None) -> None:
-        super().__init__(config)
-        for layer in self.layers:
-            layer.index = 0
+    def new_cache(self) -> Cache:
+        return LayerCache()
+
+    def open(self, past: Cache | None) -> Cache:
+        return LayerCache() if past is None else LayerCache(dict(past.keys), dict(past.values))
 
 
 class CausalLM8(CausalLM):
