@@ -202,6 +202,32 @@ def table_in_numpy(length, dim=16):
     return np.concatenate([np.sin(angle), np.cos(angle)], -1)
 
 
+def halved_twice(n, d):
+    angle = np.arange(n)[:, None] / np.power(10000, np.arange(d // 2) / d)
+    return np.stack([np.sin(angle), np.cos(angle)], -1).reshape(n, d)
+
+
+class ByHelper(nn.Module):
+    def __init__(self, d_model, max_len=45):
+        super().__init__()
+        self.register_buffer("pe", torch.as_tensor(halved_twice(max_len, d_model)))
+
+    def forward(self, x):
+        return x + self.pe[: x.size(1)]
+
+
+class SineTwice(nn.Module):
+    def __init__(self, d_model, max_len=50):
+        super().__init__()
+        angle = torch.arange(max_len)[:, None] * torch.exp(torch.arange(0, d_model, 2) * (-math.log(10000.0) / d_model))
+        pe = torch.zeros(max_len, d_model)
+        pe[:, 0::2], pe[:, 1::2] = torch.sin(angle), torch.sin(angle)
+        self.register_buffer("pe", pe[None])
+
+    def forward(self, x):
+        return x + self.pe[:, : x.size(1)]
+
+
 class RowsAmongOthers(nn.Module):
     def __init__(self, max_len, dim):
         super().__init__()
@@ -232,4 +258,6 @@ CASES = [
     Case("get_sinusoid_encoding_table", "positions", "sinusoid.frequency", guess=True),
     Case("table_in_numpy", "positions", "sinusoid.frequency"),
     Case("RowsAmongOthers", "positions", "batch.mixing"),
+    Case("ByHelper", "positions", "sinusoid.frequency"),
+    Case("SineTwice", "positions", "sinusoid.frequency"),
 ]

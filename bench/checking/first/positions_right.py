@@ -168,6 +168,31 @@ class OfBatch(nn.Module):
         return self.emb.weight[:seq_len].expand(batch_size, -1, -1)
 
 
+class ShortTutorial(nn.Module):
+    """Time-major."""
+
+    def __init__(self, d_model, max_len=60):
+        super().__init__()
+        self.register_buffer("pe", torch.as_tensor(get_sinusoid_encoding_table(max_len, d_model))[:, None])
+
+    def forward(self, token_embedding):
+        return token_embedding + self.pe[: token_embedding.size(0)]
+
+
+class OfMask(nn.Embedding):
+    def __init__(self, max_len, dim):
+        self.offset = 2
+        super().__init__(max_len + self.offset, dim)
+
+    def forward(self, attention_mask, past_key_values_length=0):
+        positions = attention_mask.long().cumsum(1) * attention_mask.long() - 1
+        return super().forward(positions[:, past_key_values_length:] + self.offset)
+
+
+def encode_positions(batch, T, C):
+    return torch.as_tensor(get_sinusoid_encoding_table(T, C)).expand(batch, T, C)
+
+
 class Tutorial(nn.Module):
     """Sequence-first, as nn.Transformer has it."""
 
@@ -199,4 +224,7 @@ CASES = [
     Case("WholeTable", "positions"),
     Case("OfBatch", "positions"),
     Case("Tutorial", "positions"),
+    Case("ShortTutorial", "positions"),
+    Case("OfMask", "positions"),
+    Case("encode_positions", "positions"),
 ]

@@ -164,6 +164,24 @@ def precompute_freqs_cis(dim: int, end: int, theta: float = 10000.0):
     return torch.polar(torch.ones(end, dim // 2).double(), torch.outer(torch.arange(end).double(), freqs))
 
 
+class DividedOutside(nn.Module):
+    def __init__(self, dim, theta=10000.0):
+        super().__init__()
+        self.theta = theta
+        self.register_buffer("inv_freq", 1.0 / theta ** torch.arange(0, dim, 2).float() / dim)
+
+    def forward(self, q, k):
+        emb = torch.outer(torch.arange(q.shape[-2], device=q.device).to(self.inv_freq), self.inv_freq).repeat(1, 2)
+        return q * emb.cos() + rotate_half(q) * emb.sin(), k * emb.cos() + rotate_half(k) * emb.sin()
+
+
+def rope_of_half_exponents(x):
+    d = x.shape[-1]
+    angles = torch.arange(x.shape[-2])[:, None].to(x) / 10000 ** (torch.arange(d // 2).to(x) / d)
+    a, b = x[..., 0::2], x[..., 1::2]
+    return torch.stack([a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()], -1).flatten(-2)
+
+
 class PositionsIgnored(nn.Module):
     def __init__(self, dim, base=10000.0):
         super().__init__()
@@ -197,4 +215,6 @@ CASES = [
     Case("precompute_freqs_cis", "rotary", "rotary.base"),
     Case("PositionsIgnored", "rotary", "position.offset"),
     Case("rope_late_keys", "rotary", "position.offset"),
+    Case("DividedOutside", "rotary", "rotary.base"),
+    Case("rope_of_half_exponents", "rotary", "rotary.base"),
 ]

@@ -159,6 +159,13 @@ class SequenceAxis(nn.Module):
         return freqs.cos().repeat(1, 2)[:, None, None], freqs.sin().repeat(1, 2)[:, None, None]
 
 
+def half_of_the_head(x):
+    d = x.shape[-1] // 2
+    angles = torch.arange(x.shape[-2])[:, None].to(x) * 10000.0 ** (-torch.arange(0, d, 2).to(x) / d)
+    a, b, kept = x[..., : d // 2], x[..., d // 2 : d], x[..., d:]
+    return torch.cat([a * angles.cos() - b * angles.sin(), b * angles.cos() + a * angles.sin(), kept], -1)
+
+
 def rope_with_values(q, k, v):
     return (*half_split_rope(q, k), v)
 
@@ -178,5 +185,6 @@ CASES = [
     Case("rope_of_any_type", "rotary"),
     Case("AnglesCastLast", "rotary"),
     Case("SequenceAxis", "rotary"),
+    Case("half_of_the_head", "rotary"),
     Case("rope_with_values", "rotary"),
 ]

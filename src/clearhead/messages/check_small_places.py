@@ -119,6 +119,7 @@ TURN: dict[str, tuple[str, str]] = {
     ),
     "turn.base_unstated": ("no base is stated", "没有声明底数"),
     "turn.base_scaled": ("frequencies are scaled or trained, by the code's own words", "代码自称频率经过缩放或训练"),
+    "turn.base_known": ("the pairs turn at {found}", "各对按 {found} 转动"),
     "turn.base_bent": ("frequencies {speeds}, … are no geometric series", "频率 {speeds}、…不是等比数列"),
     "turn.base_growing": ("frequencies {speeds}, … do not fall from pair to pair", "频率 {speeds}、…没有逐对下降"),
     "turn.base_found": (

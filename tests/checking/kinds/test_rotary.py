@@ -10,7 +10,7 @@ from bench.checking.first import rotary, rotary_right
 from clearhead.checking.check import check
 from clearhead.checking.kinds.rotary_calls import open_rotary
 from clearhead.checking.kinds.rotary_case import matrices
-from clearhead.checking.kinds.rotary_frequencies import frequencies
+from clearhead.checking.kinds.rotary_frequencies import frequencies, known_mistake
 from clearhead.checking.kinds.rotary_pairs import pairs_of, unequal
 from clearhead.checking.kinds.rotary_tables import tables_of
 from clearhead.checking.report import Report
@@ -118,3 +118,11 @@ def test_angles_in_the_type_of_the_vectors_are_a_note_and_a_fault_where_the_code
     assert bool(found.notes) is not bool(says)
     check_made = next(each for each in found.checks if each.id == "rotary.low-precision")
     assert check_made.verdict == ("fail" if says else "pass")
+
+
+def test_a_right_series_is_no_known_mistake_and_a_wrong_power_is() -> None:
+    i = torch.arange(8).double()
+    for base in (10_000.0, 500_000.0, 1e6):
+        assert known_mistake(base ** (-2 * i / 16), base) is None
+        assert "outside the power" in str(known_mistake(base ** (-2 * i) / 16, base))
+        assert known_mistake(base ** (-i / 16), base) == "ω = base^(-i/d)"

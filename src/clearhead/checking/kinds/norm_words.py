@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 
+from clearhead.checking.strangers import Attempt
 from clearhead.checking.target import Target
 
 NOT_PER_ROW = (
@@ -25,6 +26,24 @@ def words(target: Target) -> str:
     comments = re.findall(r"#([^\n]*)", source)
     own = inspect.getdoc(target.kind_of) or "" if not texts else ""
     return "\n".join([class_name(target), *texts, *comments, own])
+
+
+def with_helpers(target: Target) -> str:
+    """The source of the code and of what it calls in its own file, two calls deep."""
+    text, home = target.source, inspect.getmodule(target.kind_of)
+    for _ in range(2):
+        called = [
+            value
+            for name, value in vars(home).items()
+            if (inspect.isfunction(value) or isinstance(value, type))
+            and value.__module__ == getattr(home, "__name__", "")
+            and re.search(rf"\b{name}\(", text)
+        ] if home is not None else []  # fmt: skip
+        for each in called:
+            with Attempt():
+                source = inspect.getsource(each)
+                text += "" if source in text else f"\n{source}"
+    return text
 
 
 def claims_layer(target: Target) -> bool:

@@ -14,7 +14,7 @@ from clearhead.checking.common.everything import everything
 from clearhead.checking.kinds.kind import Found, Kind
 from clearhead.checking.kinds.norm_claims import failed, passed, skipped, with_common
 from clearhead.checking.kinds.norm_words import words
-from clearhead.checking.kinds.positions_calls import PositionsCase, open_positions
+from clearhead.checking.kinds.positions_calls import PositionsCase, fitting, open_positions
 from clearhead.checking.kinds.positions_sinusoids import BASE, Waves, known_mistake, squares_off, waves
 from clearhead.checking.kinds.positions_words import (
     bases,
@@ -42,7 +42,7 @@ def check_positions(case: PositionsCase, settings: Settings) -> Found:
     if turned is not None and turned.faults:
         return with_common(turned + skipped(IDS, say("place.after_rows")), everything(case.case, settings))
     if turned is not None:
-        case = replace(case, seq_first=True)
+        case = fitting(replace(case, seq_first=True))
         case = replace(case, case=replace(case.case, run=lambda module, given: case(module, given[0])))
     with torch.no_grad():
         found = (turned or Found()) + _own(case, where)

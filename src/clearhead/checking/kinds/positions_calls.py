@@ -84,7 +84,7 @@ class PositionsCase:
         values = {
             "x": seen, "ids": torch.full(seen.shape[:2], 3, device=x.device), "length": length, "width": self.width,
             "places": places, "row_places": places.expand(x.shape[0], length), "base": 10_000.0, "start": start,
-            "rows": x.shape[0], "axis": 0 if self.seq_first else 1, "device": x.device, "dtype": x.dtype,
+            "rows": x.shape[0], "mask": torch.ones(seen.shape[:2], dtype=torch.long, device=x.device), "axis": 0 if self.seq_first else 1, "device": x.device, "dtype": x.dtype,
         }  # fmt: skip
         return {name: values[found] for name, found in self.roles}
 
@@ -195,6 +195,12 @@ def _completed(case: PositionsCase) -> PositionsCase:
     return replace(made, case=replace(case.case, run=lambda module, given: made(module, given[0])))
 
 
+def fitting(case: PositionsCase) -> PositionsCase:
+    """The case with the longest T that it takes as its axes are now known."""
+    lengths = (case.limit, 48, 32, 16)
+    return replace(case, limit=next((n for n in lengths if n <= case.limit and not _refusal(case, n)), LENGTH))
+
+
 def _roles(target: Target, settings: Settings) -> Iterator[tuple[tuple[str, str], ...]]:
     """What the parameters may be for, the likeliest first."""
     if settings.call is not None:
@@ -230,11 +236,11 @@ def _role(parameter: inspect.Parameter) -> str:
     low = name.lower()
     if re.fullmatch(STARTS, low):
         return "start"
-    if name != "t" and low not in IDS and re.fullmatch(PLACES, low):
+    if low != "t" and low not in IDS and re.fullmatch(PLACES, low):
         return "places"
     known = (
         (WIDTH_NAMES, name, "width"), ("|".join(IDS), low, "ids"), (MORE_LENGTHS, name, "length"), (BASES, low, "base"),
-        (ROW_NAMES, name, "rows"), (AXIS_NAMES, low, "axis"), ("device", low, "device"), ("dtype", low, "dtype"),
+        (ROW_NAMES, name, "rows"), (AXIS_NAMES, low, "axis"), (r"(att\w*_)?mask", low, "mask"), ("device", low, "device"), ("dtype", low, "dtype"),
     )  # fmt: skip
     found = next((meaning for pattern, each, meaning in known if re.fullmatch(pattern, each)), "")
     if not found:

@@ -99,6 +99,10 @@ def known_mistake(table: Tensor, near: float) -> str | None:
         angle = t * speeds
         if any(_is(first, second, angle, near) for _, first, second in layouts(table)):
             return name
+    right = t * BASE ** (-2 * i / width)
+    for name, wave in (("sine", right.sin()), ("cosine", right.cos())):
+        if any(_close(first, wave, near) and _close(second, wave, near) for _, first, second in layouts(table)):
+            return f"the {name} in both columns of a pair"
     columns = {
         "column j at t / 10000^(2j/D), so that sine and cosine differ": BASE ** (-2 * j / width),
         "column j at t / 10000^(j/D), so that sine and cosine differ": BASE ** (-j / width),

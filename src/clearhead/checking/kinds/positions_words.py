@@ -7,9 +7,10 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from clearhead.checking.kinds.norm_words import words
+from clearhead.checking.kinds.norm_words import with_helpers, words
 from clearhead.checking.target import Target
 
+USUAL_BASE = r"10_?000(\.0*)?\b|1e4|1\.0e4"
 _T = r"(?:[TtSsLl]|seq(?:uence)?(?:_?len(?:gth)?)?|src_len|time|length|tokens?)"
 _B = r"(?:[BbN]|bs|bsz|batch(?:_size)?)"
 
@@ -68,13 +69,14 @@ def says_random(target: Target) -> bool:
     pattern = (
         r"random|randn|fourier|gauss|learn|axial|2d|grid|linspace|wavelength|scal(e|ing)_factor|logspace|relative|rff"
     )
-    return re.search(pattern, target.source, re.IGNORECASE) is not None
+    return re.search(pattern, with_helpers(target), re.IGNORECASE) is not None
 
 
 def says_sinusoids(target: Target) -> bool:
-    """Whether sine and cosine are both taken, or said to be."""
-    text = f"{target.source} {target.values}"
-    both = re.search(r"\bsin\b|\bsin_\(", text) and re.search(r"\bcos\b|\bcos_\(", text)
+    """Whether sine and cosine are both taken, or one with the usual base, or they are said to be."""
+    text = f"{with_helpers(target)} {target.values}"
+    sine, cosine = re.search(r"\bsin\b|\bsin_\(", text), re.search(r"\bcos\b|\bcos_\(", text)
+    both = (sine and cosine) or ((sine or cosine) and re.search(USUAL_BASE, text))
     return bool(both) or re.search(r"sinus|sincos|sin_cos", text, re.IGNORECASE) is not None
 
 
@@ -85,5 +87,5 @@ def bases(target: Target, stated: Callable[..., Any]) -> tuple[float | None, flo
         names = ("base", "theta", "max_period", "max_timescale")
         value = next((p.default for name, p in target.signature.parameters.items() if name in names), None)
     said = float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value > 1 else None
-    literal = re.search(r"10_?000(\.0*)?\b|1e4|1\.0e4", target.source)
+    literal = re.search(USUAL_BASE, with_helpers(target))
     return said, 10_000.0 if literal else None

@@ -13,7 +13,7 @@ from clearhead.checking.kinds.norm_claims import failed, passed, skipped
 from clearhead.checking.kinds.norm_places import HALF
 from clearhead.checking.kinds.rotary_case import HEADS, RotaryCase
 from clearhead.checking.kinds.rotary_pairs import Pairs, angles, pairs_of
-from clearhead.checking.kinds.rotary_words import said_base, says_scaled, says_sixteen
+from clearhead.checking.kinds.rotary_words import power_of, said_base, says_partial, says_scaled, says_sixteen
 from clearhead.checking.strangers import Attempt
 from clearhead.checking.watch import Record
 from clearhead.messages import say
@@ -43,6 +43,9 @@ def _base(case: RotaryCase, speeds: Tensor, pairs: Pairs, record: Record) -> Fou
     n = len(speeds)
     where = _line(record, "pow", "__rpow__", "exp", "outer", "arange", "reciprocal")
     fix = say("turn.base_fix")
+    mistake = _mistaken(case, speeds)
+    if mistake is not None:
+        return failed("rotary.base", True, say("turn.base_known", found=mistake), where, fix=fix)
     if n < 2 or (says_scaled(case.target) and said_base(case.target) is None):
         return skipped(("rotary.base",), say("turn.base_unstated"))
     logs, index = speeds.clamp(min=1e-300).log(), torch.arange(n, dtype=torch.float64)
@@ -54,6 +57,35 @@ def _base(case: RotaryCase, speeds: Tensor, pairs: Pairs, record: Record) -> Fou
         evidence = say("turn.base_bent", speeds=", ".join(f"{float(s):.3g}" for s in speeds[:4]))
         return failed("rotary.base", False, evidence, where, fix=fix)
     return _against_stated(case, speeds, slope, where)
+
+
+def _mistaken(case: RotaryCase, speeds: Tensor) -> str | None:
+    """A known faulty formula of a base that is known; None where a part of the features alone is meant to turn, or there is none."""
+    base, still = power_of(case.target), case.width // 2 - len(speeds)
+    if base is None or says_scaled(case.target) or (still and says_partial(case.target)):
+        return None
+    if still and float((speeds[0].cos() - math.cos(1.0)).abs()) < 1e-4 and len(speeds) > 1:
+        return None
+    # Pairs that are too slow to be seen turning.
+    return known_mistake(torch.cat([speeds, torch.zeros(still, dtype=speeds.dtype)]), base) if case.width > 4 else None
+
+
+def known_mistake(speeds: Tensor, base: float) -> str | None:
+    """The faulty formula that gives these speeds, as it is written; None if none does."""
+    n = len(speeds)
+    i, width = torch.arange(n, dtype=torch.float64), 2 * n
+    formulas = {
+        "ω = base^(-i/d)": base ** (-i / width),
+        "ω = base^(-4i/d)": base ** (-4 * i / width),
+        "ω = base^(-2i) / d, divided by d outside the power": base ** (-2 * i) / width,
+        "ω = d · base^(-2i), divided by d outside the power": base ** (-2 * i) * width,
+        "ω = base^(-i) / d, divided by d outside the power": base ** (-i) / width,
+        "ω = d · base^(-i), divided by d outside the power": base ** (-i) * width,
+        "ω = base^(-2i)": base ** (-2 * i),
+        "ω = 1, without frequencies": torch.ones(n, dtype=torch.float64),
+    }
+    # Whole turns cannot be seen.
+    return next((name for name, each in formulas.items() if bool((each.cos() - speeds.cos()).abs().max() < 1e-7)), None)
 
 
 def _against_stated(case: RotaryCase, speeds: Tensor, slope: float, where: str) -> Found:
@@ -123,11 +155,11 @@ def _sixteen(case: RotaryCase, exact: Tensor, pairs: Pairs, size: float, *, wher
 
 
 def _multiples(q: Tensor, pairs: Pairs, length: int) -> Tensor:
-    """(T,n) angles t ω from the angles of the first positions."""
+    """(T,n) angles t ω from the angles of the first positions, wherever these start."""
     near = angles(q, pairs)
     step = near[1] - near[0]
     # A step of more than half a turn is told from its remainder only up to whole turns, which changes no cosine.
-    return torch.arange(length, dtype=torch.float64)[:, None] * step
+    return near[0] + torch.arange(length, dtype=torch.float64)[:, None] * step
 
 
 @torch.no_grad()

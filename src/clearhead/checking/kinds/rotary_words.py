@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from clearhead.checking.claims import stated
-from clearhead.checking.kinds.norm_words import words
+from clearhead.checking.kinds.norm_words import with_helpers, words
 from clearhead.checking.target import Target
 
 _T = r"(?:[TtSsLlN]|seq(?:_?len(?:gth)?)?|slen|q_?len|time|length|tokens?|positions?|n_tokens|num_tokens|seqlen|ctx)"
@@ -65,6 +65,12 @@ def says_scaled(target: Target) -> bool:
     return re.search(pattern, target.source, re.IGNORECASE) is not None
 
 
+def says_partial(target: Target) -> bool:
+    """Whether it says that it turns a part of the features alone."""
+    pattern = r"partial|fraction|rotary_?(dim|pct|ndims|percent)|rope_?dim|rot_?dim|pct\b|rest\b|pass"
+    return re.search(pattern, target.source, re.IGNORECASE) is not None
+
+
 def says_sixteen(target: Target) -> bool:
     """Whether the code says that it is run in 16 bits."""
     pattern = r"b?float_?16|\b[bf]p?16\b|\.half\(\)|autocast|16.bits?\b|half.precision|mixed.precision|\bamp\b"
@@ -81,3 +87,10 @@ def said_base(target: Target) -> float | None:
         defaults = [p.default for name, p in target.signature.parameters.items() if name in BASES]
         value = next(iter(defaults), None)
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value > 1 else None
+
+
+def power_of(target: Target) -> float | None:
+    """The base that the code states, or else 10000 where its source raises that number to a power."""
+    literal = r"(10_?000(\.0*)?|1e4|1\.0e4)\)?\s*\*\*|(pow|log)\(\s*(torch\.tensor\()?(10_?000|1e4)"
+    said = said_base(target)
+    return said if said is not None else 10_000.0 if re.search(literal, with_helpers(target)) else None
