@@ -62,6 +62,9 @@ def _of_module(target: Target) -> list[str]:
         return ["seq2seq", "block", "encoder", "attention"]
     if _places(name, first, made) or _only_embeds(made):
         return ["positions", "rotary"]
+    if _only_one_table(made):
+        # Rows of a table are no model: nothing is asked of them that could be wrong.
+        return []
     if (first[:1] and first[0] in IDS) or _embeds(made):
         return ["lm", "encoder"] if not re.search(r"encoder|bert", name) else ["encoder", "lm"]
     matrices = [
@@ -78,12 +81,12 @@ def _attending(target: Target, name: str) -> list[str]:
     made = target.sample
     if re.search(ATTENDING, name):
         return ["attention", "block", "encoder"]
-    attentions = _attentions(made)
-    if attentions == 2 and _remembers(target):
+    count = attentions(made)
+    if count == 2 and _remembers(target):
         return ["block", "encoder", "attention"]
-    if attentions > 1:
+    if count > 1:
         return ["encoder", "block", "attention"]
-    return ["block", "encoder", "attention"] if _feeds_forward(made) else ["attention", "block", "encoder"]
+    return ["block", "encoder", "attention"] if _is_block(target, name) else ["attention", "block", "encoder"]
 
 
 def _places(name: str, first: list[str], made: nn.Module) -> bool:
@@ -102,6 +105,22 @@ def _only_embeds(made: nn.Module) -> bool:
     matrices = [p for p in made.parameters() if p.dim() >= 2]
     own = [p for p in matrices if id(p) not in tables]
     return bool(tables) and len(matrices) >= 2 and all(p.dim() == 3 and p.shape[0] == 1 for p in own)
+
+
+def _only_one_table(made: nn.Module) -> bool:
+    """Whether a table of vectors is all that it has, not one of logits."""
+    tables = [m for m in made.modules() if isinstance(m, nn.Embedding)]
+    held = {id(p) for p in made.parameters() if p.dim() >= 2}
+    if len(tables) != 1 or held != {id(tables[0].weight)}:
+        return False
+    return tables[0].num_embeddings != tables[0].embedding_dim and re.search("matmul|@|linear", _own_text(made)) is None
+
+
+def _own_text(made: nn.Module) -> str:
+    try:
+        return inspect.getsource(type(made))
+    except (OSError, TypeError):
+        return ""
 
 
 def _small(name: str, first: list[str], matrices: list[nn.Parameter]) -> list[str]:
@@ -135,7 +154,7 @@ def _embeds(made: nn.Module) -> bool:
     return any(not re.search(r"pos|seg|type|rel|bias|bucket|wpe|\bpe\b", name) for name in names)
 
 
-def _attentions(made: nn.Module) -> int:
+def attentions(made: nn.Module) -> int:
     """How many attention layers there are, by their names; one inside another counts once."""
     names = [
         name
@@ -147,14 +166,23 @@ def _attentions(made: nn.Module) -> int:
     return sum(not any(name.startswith(f"{other}.") for other in names if other) for name in names)
 
 
-def _feeds_forward(made: nn.Module) -> bool:
-    """Whether a part widens and narrows again, beside attention, or there are norms over the features."""
+def _is_block(target: Target, name: str) -> bool:
+    """Whether there is more than attention: a feed-forward, norms before or after several parts, or a stream that is added again."""
+    made = target.sample
     names = " ".join(name.lower() for name, _ in made.named_modules())
     widths = [m for m in made.modules() if isinstance(m, nn.Linear)]
     widened = any(a.out_features == b.in_features > a.in_features == b.out_features for a in widths for b in widths)
-    normed = any(re.search(NORMALISING, type(m).__name__, re.IGNORECASE) for m in made.children())
     inside = any(re.search(NORMALISING, type(m).__name__, re.IGNORECASE) for m in made.modules())
-    return normed or re.search(r"ffn|ffwd|mlp|feed_?forward|\bff\b|\bfc1", names) is not None or (widened and inside)
+    if re.search(r"ffn|ffwd|mlp|feed_?forward|\bff\b|\bfc1", names) or (widened and inside):
+        return True
+    # Norms of queries, keys and latents are narrower than the stream.
+    width = max((m.in_features for m in widths), default=0)
+    norms = [m for m in made.children() if re.search(NORMALISING, type(m).__name__, re.IGNORECASE)]
+    wide = [m for m in norms if all(p.numel() == width or not width for p in m.parameters())]
+    added = re.search(r"\b(\w+) = \1 \+ |\+= |return \w+ \+ |residual|shortcut|skip", target.source)
+    return (
+        len(wide) >= 2 or (bool(wide) and added is not None) or (inside and re.search("block|layer", name) is not None)
+    )
 
 
 def _parameters(target: Target) -> list[str]:

@@ -18,9 +18,9 @@ MEMORY = (
     r"memory|mem|context|ctx|cond|encoder_(hidden_states|outputs?|out|states)|enc_(out|outputs?|hidden|states)|enc|xa|"
     r"key_value_states|key_value|kv|x_kv|kv_input|y|source|src|other|z|encoded|encoder_x|cross_states|memories"
 )
-MEMORY_MASK = r"(memory|context|ctx|encoder|enc|cross|src|source|mem|kv)_.*(mask|valid)|.*(memory|context|encoder)_mask"
-MASK = r".*mask.*|valid|keep|padding|pad|is_pad|visible|allowed|attend_to|key_valid|valid_keys"
-EMPTY = r".*(cache|past|state).*|.*bias.*|head_mask|layer_head_mask"
+MEMORY_MASK = r"(memory|context|ctx|encoder|enc|cross|src|source|mem|kv)_.*(mask|valid|padding|pad)|.*(memory|context|encoder)_mask"
+MASK = r".*mask.*|valid|keep|(\w+_)?padding|(\w+_)?pad|visible|allowed|attend_to|key_valid|valid_keys"
+EMPTY = r".*(cache|past|state).*|.*bias.*|head_mask|layer_head_mask|(prefix|global|segment|document).*"
 FLAG = r"need_.*|output_.*|return_.*|use_.*|is_training|training|train|deterministic|verbose|inference"
 CAUSAL = r"is_causal|causal"
 START = r"start_?pos|offset|start|pos_offset|seqlen_offset"

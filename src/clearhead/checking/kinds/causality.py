@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from clearhead.checking.kinds.claimed import patterned
+from clearhead.checking.kinds.claimed import backwards, patterned
 from clearhead.checking.kinds.cores import added_triangle, cores, masked_later, renormalised
 from clearhead.checking.kinds.kind import Found
 from clearhead.checking.kinds.seeing import changed, influence, moved, ready, seen_above, sight, size_of
@@ -64,10 +64,18 @@ def _causal(case: SequenceCase, found: Tensor) -> bool:
     if not bool(found[future].any()):
         return bool(found[future.T].any())
     hidden = ~found & future
+    if _turned_over(found):
+        return case.causal is None and not backwards(case.case.target)
     if not bool(hidden.any()) or case.causal is False or patterned(case.case.target):
         return False
     # Who sees me is seen by me: a window on both sides, or blocks. Otherwise some of the future was meant to be hidden.
     return not bool((found == found.T).all()) and bool(found[future.T].all())
+
+
+def _turned_over(found: Tensor) -> bool:
+    """Whether each position sees all that comes later, and nothing before it."""
+    future = _future(found)
+    return found.shape[0] > 2 and bool(found[future].all()) and not bool(found[future.T].any())
 
 
 def _future(found: Tensor) -> Tensor:

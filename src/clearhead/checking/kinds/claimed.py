@@ -148,6 +148,13 @@ def patterned(target: Target) -> bool:
     return re.search(PATTERNED, target.source, re.IGNORECASE) is not None
 
 
+def backwards(target: Target) -> bool:
+    """Whether the code says that it reads from the end."""
+    return (
+        re.search(r"revers|backward|anti.?causal|right.to.left|\br2l\b|flip", target.source, re.IGNORECASE) is not None
+    )
+
+
 KEEPS = r"keep|kept|real|valid|attend|visible|allow|participate|unmasked|look|see|present|use|actual|non-?pad"
 DROPS = r"drop|pad|ignor|mask|hid|block|exclu|invisible|disallow|remov|forbid|illegal"
 DOCUMENTS = r'"""(.*?)"""|#([^\n]*)'

@@ -74,8 +74,17 @@ def _converted(case: SequenceCase, use: MaskUse) -> bool:
             module if isinstance(module, nn.Module) else None, lambda: run(case, module, x, keep, use=given)
         )
         firsts = [op.argument(0, "input") for op in record.named("to", "float", "double", "type_as", "type", "half")]
-        return any(isinstance(first, Tensor) and first.dtype == torch.bool for first in firsts)
+        return any(isinstance(first, Tensor) and _is_mask(first, length) for first in firsts)
     return False
+
+
+def _is_mask(value: Tensor, length: int) -> bool:
+    """Whether it tells the hidden key from all others, and nothing else."""
+    if value.dtype != torch.bool or value.dim() == 0 or value.shape[-1] != length or not value.numel():
+        return False
+    flat = value.reshape(-1, length)
+    others = torch.cat([flat[:, :HIDDEN], flat[:, HIDDEN + 1 :]], -1)
+    return bool((others == others[0, 0]).all()) and bool((flat[:, HIDDEN] != others[0, 0]).all())
 
 
 def _said(case: SequenceCase, settings: Settings, name: str) -> bool | None:

@@ -108,6 +108,9 @@ def _scoring(graph: Graph, middle: int, scores: Tensor, lengths: tuple[int, ...]
         if found is None:
             continue
         # A sink is a further column of the scores; heads that are summed make them fewer.
+        if scores.shape[-1] == 1 != found.out.shape[-1]:
+            # One number a query, such as the exponential of its largest score.
+            return None
         same = found.out.numel() % scores.numel() == 0 or found.out.shape[:-1] == scores.shape[:-1]
         if same and any(linked_to(scores, [found.out])):
             return found

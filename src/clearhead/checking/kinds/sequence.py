@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from clearhead.checking.case import Case, Inputs
 from clearhead.checking.claims import size, stated
 from clearhead.checking.constructing import USUAL
+from clearhead.checking.guess import attentions
 from clearhead.checking.kinds import claimed
 from clearhead.checking.kinds.calling import Style, output_of, styles
 from clearhead.checking.kinds.kind import NoInterfaceError
@@ -40,7 +41,7 @@ def open_sequence(target: Target, settings: Settings, *, ids: bool = False) -> S
     Raises:
         NoInterfaceError: if no known way fits.
     """
-    opened = _called(target, settings, ids)
+    opened = _apart(_called(target, settings, ids))
     limited = _limited(replace(opened, remembers=_remembers(opened)), settings)
     masks = masks_of(limited, settings) if settings.call is None else ()
     claim = claimed.causal(target, settings)
@@ -56,6 +57,15 @@ def open_sequence(target: Target, settings: Settings, *, ids: bool = False) -> S
             window=claimed.window(target, settings),
         )
     )
+
+
+def _apart(case: SequenceCase) -> SequenceCase:
+    """The case of several attentions with a memory of its own, where one has to be given: the stream itself would show what masks hide."""
+    made = case.case.target.sample
+    several = isinstance(made, nn.Module) and attentions(made) > 1
+    needed = any(role == "memory" and name not in case.style.by_name for name, role in case.style.roles)
+    apart = replace(case, style=replace(case.style, elsewhere=case.width))
+    return apart if several and needed and not _tries(apart, case.length(LENGTH))[0] else case
 
 
 def _pairs(case: SequenceCase, masks: tuple[MaskUse, ...], settings: Settings) -> bool:
