@@ -13,6 +13,7 @@ from clearhead.checking.kinds.kind import Found
 from clearhead.checking.kinds.lm_case import LmCase, Session, logits_of
 from clearhead.checking.kinds.lm_finding import failed
 from clearhead.checking.kinds.lm_positions import NoPlaces, without_places
+from clearhead.checking.kinds.lm_watch import Core, cores, seen_by
 from clearhead.checking.strangers import Attempt
 from clearhead.checking.watch import watched
 from clearhead.messages import say
@@ -51,10 +52,20 @@ def cause(case: LmCase, text: Reading, wrong: Wrong) -> Found:
         return named("cache.shared-between-blocks", say("lm.one_layer", pieces=cut, by=off, size=size))
     if whole or _unmasked(case, text):
         return named("cache.prefill-unmasked", say("lm.unmasked", pieces=cut, by=off, size=size))
+    return named(*_shown_wrongly(case, text, (cut, off, size)))
+
+
+def _shown_wrongly(case: LmCase, text: Reading, words: tuple[str, str, str]) -> tuple[str, str]:
+    """The fault by which keys a step sees, with its evidence; `cache.mismatch` if it sees those that it should."""
+    cut, off, size = words
     lost = _lost(case, text)
     if lost is not None:
-        return named("causal.top-left", say("lm.top_left", query=lost[0], lost=lost[1], pieces=cut, by=off, size=size))
-    return named("cache.mismatch", say("lm.mismatch", pieces=cut, by=off, size=size))
+        return "causal.top-left", say("lm.top_left", query=lost[0], lost=lost[1], pieces=cut, by=off, size=size)
+    more, last = _more(case, text), text.ids.shape[1] - 1
+    if more is not None:
+        evidence = say("lm.overflow_window", place=last, found=more[0], right=more[1], by=off, size=size)
+        return "cache.overflow", evidence
+    return "cache.mismatch", say("lm.mismatch", pieces=cut, by=off, size=size)
 
 
 def written_at(case: LmCase, text: Reading) -> str:
@@ -170,6 +181,29 @@ def _lost(case: LmCase, text: Reading) -> tuple[int, int] | None:
             if moved[0] and not all(moved) and not moved[-1]:
                 return begin, begin - 1
     return None
+
+
+def _more(case: LmCase, text: Reading) -> tuple[int, int] | None:
+    """How many keys the newest token sees with the cache and without, where a window hides old ones and the cache shows more; None if it does not."""
+    length = text.ids.shape[1]
+    with Attempt(), torch.no_grad():
+        module = case.case.ready()
+        session = Session(case, module, 2)
+        session.feed(text.ids[:, :-1])
+        record = watched(module if isinstance(module, nn.Module) else None, lambda: session.feed(text.ids[:, -1:]))
+        kept = [_shown(core) for core in cores(record, 1, any_keys=True)]
+        right = [_shown(core) for core in cores(seen_by(case, text.ids), length, any_keys=True)]
+        if len(kept) == len(right):
+            return next(
+                (pair for pair in zip(kept, right, strict=True) if pair[0] > pair[1] and pair[1] < length), None
+            )
+    return None
+
+
+def _shown(core: Core) -> int:
+    """How many keys the last query sees."""
+    last = core.weights[..., -1, :]
+    return int((last.reshape(-1, last.shape[-1]) > 0).any(0).sum())
 
 
 def _after(case: LmCase, ids: Tensor, begin: int, length: int) -> Tensor:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from clearhead.checking.claims import size
 from clearhead.checking.kinds.cache_causes import cause
+from clearhead.checking.kinds.cache_forks import aliased
 from clearhead.checking.kinds.kind import Found
 from clearhead.checking.kinds.lm_case import LmCase, Session, last_of, logits_of
 from clearhead.checking.kinds.lm_finding import failed, passed, skipped
@@ -52,7 +53,7 @@ def caching(case: LmCase, settings: Settings) -> Found:
     clean = not out.faults
     out += _stale(case, text, clean)
     if clean:
-        out += _aliased(case, text) + _overflow(case, settings)
+        out += aliased(case, text) + _overflow(case, settings)
     return out
 
 
@@ -149,51 +150,6 @@ def _steps(session: Session, text: Reading, begin: int) -> Tensor:
     for place in range(begin, min(begin + 3, text.ids.shape[1])):
         out.append(session.feed(text.ids[:, place : place + 1]))
     return torch.cat(out, 1)
-
-
-def _aliased(case: LmCase, text: Reading) -> Found:
-    """Two continuations of one beginning, by turns; only where the cache is a value that the model gives back."""
-    if (
-        case.cache is None
-        or case.cache.internal
-        or (case.style.name("start") is not None and not _returned(case, text))
-    ):
-        return Found()
-    if not _returned(case, text):
-        return skipped("cache.aliased", say("lm.callers_own"))
-    begin = text.ids.shape[1] - 3
-    other = text.ids.clone()
-    other[:, begin:] = (other[:, begin:] + 1) % case.vocab
-    with Attempt() as attempt, torch.no_grad():
-        module = case.case.ready()
-        one = Session(case, module, 2)
-        one.feed(text.ids[:, :begin])
-        two = one.fork()
-        found, second = [], []
-        for place in range(begin, text.ids.shape[1]):
-            second.append(two.feed(other[:, place : place + 1]))
-            found.append(one.feed(text.ids[:, place : place + 1]))
-        wanted = logits_of(case, case.case.ready(), other)[:, begin:]
-        by = max(off_by((torch.cat(found, 1), text.full[:, begin:])), off_by((torch.cat(second, 1), wanted)))
-        if by > text.allowed:
-            return failed(
-                "cache.aliased",
-                say("lm.aliased", begin=begin, by=f"{by:.1e}", size=f"{text.size:.1e}"),
-                largest=by,
-                effect=by / text.size,
-            )
-        return passed("cache.aliased", say("lm.not_aliased", by=f"{by:.1e}"), by)
-    return failed("cache.aliased", say("lm.aliased_raises", begin=begin, reason=attempt.reason))
-
-
-def _returned(case: LmCase, text: Reading) -> bool:
-    """Whether the cache begins as nothing, or comes back as another object: then it is a value, not a thing of the caller's."""
-    with Attempt(), torch.no_grad():
-        session = Session(case, case.case.ready(), 2)
-        began = session.cache
-        session.feed(text.ids[:, :2])
-        return began is None or session.cache is not began
-    return False
 
 
 def _overflow(case: LmCase, settings: Settings) -> Found:

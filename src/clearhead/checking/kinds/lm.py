@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from clearhead.checking.common.everything import everything
+from clearhead.checking.kinds.cache_joined import joined
 from clearhead.checking.kinds.caches import caching
 from clearhead.checking.kinds.caches_made import layers_of
 from clearhead.checking.kinds.kind import Found, Kind
@@ -42,6 +43,7 @@ def check(case: LmCase, settings: Settings) -> Found:
     found = causality(case, seen)
     found += _asked("window.off-by-one", lambda: window_reach(case, seen, layers_of(case, settings)))
     found += _asked("causal.self-masked", lambda: inside(case))
+    found += _asked("cache.shared-between-blocks", lambda: joined(case))
     found += _asked("position.unused", lambda: order_matters(case))
     found += _asked("scale.missing", lambda: attentions(case, settings))
     found += _asked("residual.missing", lambda: blocks(case, settings))

@@ -11,11 +11,13 @@ from clearhead.checking.claims import says
 from clearhead.checking.kinds.kind import Found
 from clearhead.checking.kinds.lm_case import LmCase
 from clearhead.checking.kinds.lm_finding import failed, passed, skipped
+from clearhead.checking.kinds.lm_positions import declares_places
 from clearhead.checking.kinds.lm_watch import ADDING, NORMS, Core, cores, maker_of, seen_by, tensor_arguments
 from clearhead.checking.watch import Record
 from clearhead.messages import say
 
 LENGTH = 7
+DENIED = ("nope", "no positional", "without position", "no position", "position-free")
 
 
 def inside(case: LmCase) -> Found:
@@ -125,7 +127,11 @@ def final_norm(record: Record) -> Found:
     runs = [
         ran
         for ran in record.runs
-        if re.search(r"norm|(^|\.)ln", ran.module.split(".")[-1]) and ran.inputs and ran.outputs
+        if re.search(r"norm|(^|\.)ln", ran.module.split(".")[-1])
+        and ran.inputs
+        and ran.outputs
+        # What gives back what it was given, such as nn.Identity, normalises nothing, whatever it is called.
+        and not (ran.inputs[0].shape == ran.outputs[0].shape and torch.equal(ran.inputs[0], ran.outputs[0]))
     ]
     stream = next(iter(tensor_arguments(record.ops[head])), None) if head is not None else None
     if head is None or stream is None:
@@ -163,7 +169,8 @@ def order_matters(case: LmCase) -> Found:
     alike = max((_spread(last[:, place::2][:, shown[place::2]]) for place in (0, 1)), default=0.0)
     if alike > 1e-9:
         return passed("position.unused", say("lm.order_matters", apart=f"{alike:.1e}"), alike)
-    if says(case.case.target, "nope", "no positional", "without position", "no position", "position-free"):
+    # A causal model without positions is a known choice: only what has them, and does not use them, is wrong.
+    if says(case.case.target, *DENIED) or (case.causal and not declares_places(case, record)):
         return Found(notes=(say("lm.nope"),))
     if int(shown.sum()) < 4 or _spread(last[:, shown]) < 1e-9:
         return skipped("position.unused", say("lm.uniform"))

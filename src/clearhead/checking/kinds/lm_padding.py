@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -42,7 +43,7 @@ def _padded(case: LmCase) -> Found:
     left, changed = (_real(case, torch.cat([p, ids], 1), PADS, PADS + length) for p in (pads, other))
     right, right_changed = (_real(case, torch.cat([ids, p], 1), 0, length) for p in (pads, other))
     if not torch.isfinite(left).all() and torch.isfinite(alone).all():
-        return failed("mask.empty-row", say("lm.pad_nan", pads=PADS))
+        return _no_number(case)
     by = max(_far(left, changed), _far(right, right_changed))
     if by > allowed:
         side = say("lm.left") if _far(left, changed) > allowed else say("lm.right")
@@ -57,6 +58,13 @@ def _padded(case: LmCase) -> Found:
         evidence = say("lm.left_moved", pads=PADS, by=f"{drift:.1e}", size=f"{size:.1e}")
         return out + failed("position.left-padding", evidence, largest=drift, effect=drift / size)
     return out + passed("position.left-padding", say("lm.left_still", pads=PADS, by=f"{drift:.1e}"), drift)
+
+
+def _no_number(case: LmCase) -> Found:
+    """Pads that leave no number: the least float64 is none in a softmax that stays in float32, so float32 is asked then."""
+    if case.case.dtype == torch.float64:
+        return _padded(replace(case, case=replace(case.case, dtype=torch.float32)))
+    return failed("mask.empty-row", say("lm.pad_nan", pads=PADS))
 
 
 def _far(a: Tensor, b: Tensor) -> float:

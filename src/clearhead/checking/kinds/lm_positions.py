@@ -1,4 +1,4 @@
-"""A model to which every place looks alike: what then still differs does not come from positions."""
+"""Positions of a language model: whether it has any, and what it is once every place looks alike to it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,31 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from clearhead.checking.claims import stated
+from clearhead.checking.kinds.lm_case import LmCase
+from clearhead.checking.watch import Record
+
 PLACES = r"pos|wpe|(^|\.)pe$"
+MADE = r"pos(_?e|_?id|ition|_?tab|$)|wpe|(^|[._])pe$|rotary|rope|alibi|sinus|inv_?freq|freqs|slopes|relative"
+"""What positions are called where they are parameters, buffers, modules, constructor values or arguments."""
+TURNS = ("cos", "sin", "polar", "cos_", "sin_")
+
+
+def declares_places(case: LmCase, record: Record) -> bool:
+    """Whether a model has positions: a table or a module of them, an argument for them, a base of angles, or angles made on the way."""
+    module = case.case.target.sample
+    names = [*case.case.target.values, *case.case.target.signature.parameters]
+    held = {"": module}
+    if isinstance(module, nn.Module):
+        held = dict(module.named_modules())
+        names += [name for name, _ in (*module.named_parameters(), *module.named_buffers())]
+    for path, inner in held.items():
+        names += [name for name, value in vars(inner).items() if isinstance(value, Tensor)]
+        # What the whole is called may as well say that it has none.
+        names += [path, re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(inner).__name__)] if path else []
+    said = any(re.search(MADE, name.lower()) for name in names)
+    based = stated(case.case.target, "rope_theta", "rope_base", "rotary_base", "theta") is not None
+    return said or based or bool(record.named(*TURNS))
 
 
 class NoPlaces(TorchFunctionMode):
