@@ -138,6 +138,18 @@ class KeyFirst(FusedPlain):
         return self.attend(q, k, v)
 
 
+class KeysDetached(FusedPlain):
+    def forward(self, x):
+        q, k, v = self.qkv(x).chunk(3, dim=-1)
+        return self.attend(q, k.detach(), v)
+
+
+class ValuesAsData(FusedPlain):
+    def forward(self, x):
+        q, k, v = self.qkv(x).split(x.shape[-1], dim=-1)
+        return self.attend(q, k, v.data)
+
+
 class ValueMiddle(nn.Module):
     def __init__(self, D=32, H=4):
         super().__init__()
@@ -249,6 +261,8 @@ CASES = [
     Case("SlicedLists", "attention", "heads.input-sliced"),
     Case("SharedSmall", "attention", "heads.input-sliced"),
     Case("KeyFirst", "attention", "qkv.layout"),
+    Case("KeysDetached", "attention", "parameter.unused"),
+    Case("ValuesAsData", "attention", "parameter.unused"),
     Case("ValueMiddle", "attention", "qkv.layout"),
     Case("NamesCrossed", "attention", "qkv.layout"),
     Case("Unmixed", "attention", "projection.output-missing"),

@@ -177,6 +177,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{count} parameters get no gradient from {inputs} random inputs with random weights: {names}",
         "权重随机时，{count} 个参数从 {inputs} 个随机输入得不到梯度：{names}",
     ),
+    "common.unused_part": (
+        "{first}..{last} of the {count} outputs of {name} get no gradient from {inputs} random inputs, and the others do: queries, keys or values are detached",
+        "{name} 的 {count} 个输出中，第 {first}..{last} 个从 {inputs} 个随机输入得不到梯度，其余得到：查询、键或值被 detach",
+    ),
     "common.refuses_float64": (
         "the code refuses float64; it was checked in float32, with the rounding of that",
         "代码拒绝 float64；改以 float32 检查，误差按其舍入计",

@@ -106,3 +106,22 @@ def test_settings_that_change_nothing_and_temperatures_that_multiply() -> None:
 
     for wrong in (multiplied, divided_late):
         assert [fault.id for fault in check(wrong, kind="sampler").faults] == ["sampling.temperature"]
+
+
+@pytest.mark.parametrize(
+    ("name", "features"),
+    [
+        ("top_k_sample", {"top_k"}),
+        ("NucleusSampler", {"top_p"}),
+        ("sample_with_temperature_and_top_k", {"temperature", "top_k"}),
+        ("TopPLogitsWarper", {"top_p"}),
+        ("sample", set()),
+        ("eager_nucleus", set()),
+    ],
+)
+def test_a_name_asks_for_what_it_is_of_alone(name: str, features: set[str]) -> None:
+    def given(logits: Tensor, temperature: float = 1.0, top_k: int = 4, top_p: float = 0.9) -> Tensor:
+        return logits
+
+    given.__name__ = name
+    assert opened(target_of(given, name, Settings()), Settings()).named_for == features

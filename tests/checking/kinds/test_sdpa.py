@@ -107,3 +107,26 @@ def test_keys_first_are_given_by_their_names() -> None:
         return torch.softmax(query @ keys.transpose(-2, -1) / math.sqrt(query.shape[-1]), -1) @ values
 
     assert check(attention, kind="sdpa").ok
+
+
+def test_a_mean_of_values_is_a_fault_only_where_empty_rows_are_spoken_of() -> None:
+    assert check(sdpa_b.right_annotated, kind="sdpa").notes
+    assert [each.id for each in check(sdpa_b.empty_rows_mean, kind="sdpa").faults] == ["mask.empty-row"]
+
+
+def test_what_pytorch_makes_of_an_empty_row_is_a_note() -> None:
+    report = check(sdpa_b.right_kernel_adds, kind="sdpa")
+    assert report.ok
+    verdict = {each.id: each.verdict for each in report.checks}["mask.empty-row"]
+    assert verdict == ("skipped" if report.notes else "pass")
+
+
+def test_groups_that_are_added_up_in_any_place() -> None:
+    def outputs(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        groups = q.shape[1] // k.shape[1]
+        each = torch.nn.functional.scaled_dot_product_attention(
+            q, k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1)
+        )
+        return each.reshape(q.shape[0], k.shape[1], groups, *q.shape[2:]).sum(2).repeat_interleave(groups, 1)
+
+    assert [each.id for each in check(outputs, kind="sdpa").faults] == ["heads.grouped-summed"]

@@ -15,6 +15,7 @@ from clearhead.checking.target import Target
 from clearhead.messages import say
 
 SHARING = r"shar(e|ed|ing)\b|albert|universal|recurren|tied[ _]layers|weight[- _]?ty|looped|cross[- _]layer"
+ARCHITECTURES = r"albert|universal|recurren|looped"
 TIED = r"\b(tie|ties|tied|tying)\b|_tied?\b|\btied?_|weight[ _-]?tying|tie_?weights"
 OPTION = r"(^|_)(tie|tied|tying)(_|$)|share\w*_emb|^tie"
 UNTIED = r"\b(un[- ]?tied|not[ _]tied|no[ _](weight[ _])?tying|(do|does)(n't| not) tie|never tied?|without tying|instead of tying)\b"
@@ -31,13 +32,25 @@ def shared(target: Target, made: nn.Module) -> Found:
     if not found:
         return Found((Check("blocks.shared", "pass", say("common.not_shared")),))
     where, count, kind = found[0]
-    text = f"{getattr(target.kind_of, '__name__', '')} {target.source} {type(made).__doc__}"
-    if re.search(SHARING, text, re.IGNORECASE):
+    if claims_sharing(target):
         note = say("common.shared_claimed", where=where, count=count)
         return Found((Check("blocks.shared", "skipped", note),), notes=(note,))
     evidence = say("common.shared", where=where, count=count, kind=kind)
     fault = Fault("blocks.shared", "reproduced", evidence, where, say("common.fix_shared"))
     return Found((Check("blocks.shared", "fail", evidence, 1.0),), (fault,))
+
+
+def claims_sharing(target: Target) -> bool:
+    """Whether the code says that its blocks share weights: in words, options or names of parts, or as an architecture that is known for it.
+
+    The name of a class alone says too little of what is shared, unless it is that of such an architecture.
+    """
+    text = re.sub(r"^\s*class \w+.*$", " ", target.source, flags=re.MULTILINE)
+    name = str(getattr(target.kind_of, "__name__", ""))
+    return (
+        re.search(SHARING, f"{text} {target.kind_of.__doc__}", re.IGNORECASE) is not None
+        or re.search(ARCHITECTURES, name, re.IGNORECASE) is not None
+    )
 
 
 def _repeated(made: nn.Module) -> Iterator[tuple[str, int, str]]:

@@ -13,8 +13,9 @@ from torch import Tensor, nn
 from clearhead.checking.case import Case
 from clearhead.checking.claims import size
 from clearhead.checking.common.chance import chances
-from clearhead.checking.common.shared import SHARING
+from clearhead.checking.common.shared import claims_sharing
 from clearhead.checking.common.trial import Trial, given, run, trial, with_zeros_filled
+from clearhead.checking.common.unused_parts import unused_parts
 from clearhead.checking.kinds.kind import Found
 from clearhead.checking.report import Check, Fault
 from clearhead.checking.settings import Settings
@@ -41,7 +42,10 @@ def unused(case: Case) -> Found:
         return Found()
     module = with_zeros_filled(case.ready())
     with Attempt() as attempt:
-        return _parameters(case, size_taken, module) + _again(case, size_taken)
+        found = _parameters(case, size_taken, module)
+        if not found.faults:
+            found += unused_parts(case, size_taken, module, SEEDS)
+        return found + _again(case, size_taken)
     return Found((Check("parameter.unused", "skipped", say("common.no_gradient", reason=attempt.reason)),))
 
 
@@ -137,9 +141,21 @@ def _uses(owner: Any, attribute: str) -> bool | None:
     """Whether some method of a part other than its constructor names an attribute, or goes over all; None if that cannot be read."""
     if not isinstance(owner, nn.Module) or type(owner).__module__.startswith("torch"):
         return True
+    texts = _methods(type(owner))
+    if texts is None:
+        return None
+    text = "\n".join(texts)
+    if not text:
+        return None
+    looped = re.search(r"children\(|modules\(|named_parameters\(|getattr\(|__dict__|_modules|vars\(|parameters\(", text)
+    return looped is not None or re.search(rf"\b{re.escape(attribute)}\b", text) is not None
+
+
+def _methods(owner: type) -> list[str] | None:
+    """The texts of the methods of a class that may run, its constructor left out; None if one cannot be read."""
     texts: list[str] = []
     replaced: set[str] = set()
-    for kind in type(owner).__mro__:
+    for kind in owner.__mro__:
         if kind.__module__.startswith("torch") or kind is object:
             continue
         for name, method in vars(kind).items():
@@ -154,18 +170,13 @@ def _uses(owner: Any, attribute: str) -> bool | None:
             if "super(" not in texts[-1]:
                 # What a derived class writes anew never runs as its parent wrote it.
                 replaced.add(name)
-    text = "\n".join(texts)
-    if not text:
-        return None
-    looped = re.search(r"children\(|modules\(|named_parameters\(|getattr\(|__dict__|_modules|vars\(|parameters\(", text)
-    return looped is not None or re.search(rf"\b{re.escape(attribute)}\b", text) is not None
+    return texts
 
 
 def _again(case: Case, size_taken: Trial) -> Found:
     """Whether one block runs as often as there should be blocks."""
     layers = size(case.target, Settings(), "layers")
-    text = f"{getattr(case.target.kind_of, '__name__', '')} {case.target.source}"
-    if layers is None or layers < 2 or re.search(SHARING, text, re.IGNORECASE):
+    if layers is None or layers < 2 or claims_sharing(case.target):
         return Found()
     counts: dict[str, int] = {}
     module = case.ready()

@@ -20,9 +20,10 @@ from clearhead.messages import say
 
 NAME = "mask.empty-row"
 EMPTY = (
-    r"(may|can|might|could) (also )?(be (all |wholly |entirely |fully )?(empty|padding|padded|hidden|masked)|see nothing|hide (a|the) whole)|"
-    r"(all|nothing but|only) (padding|pads)\b|(fully|wholly|entirely|completely)[- ](masked|padded|hidden)|sees? nothing|"
-    r"no (visible|valid|key)|nothing (to see|is seen)|(rows?|texts?|sequences?) (is|are) empty|empty (rows?|texts?|sequences?)"
+    r"\b(rows?|texts?|sequences?|samples?|examples?|batch elements?) (may|can|might|could) (also )?"
+    r"(be (all |wholly |entirely |fully |completely )?(empty|padding|padded|hidden|masked)|see nothing)|"
+    r"(all|nothing but)[- ]padding|(fully|wholly|entirely|completely)[- ](masked|padded|hidden) (rows?|texts?|sequences?|quer(y|ies))|"
+    r"\b(rows?|quer(y|ies)|positions?) (that|which) sees? nothing|\bempty (rows?|texts?|sequences?)"
 )
 """Words about rows that may see nothing."""
 

@@ -50,7 +50,7 @@ WORDS = {
     "temperature": r"temperature|temper", "top_k": r"top_?k", "top_p": r"top_?p|nucleus", "min_p": r"min_?p", "penalty": r"penalt|repeti",
 }  # fmt: skip
 FILLING = (
-    r"sampl(e|er|ing)|filter(ed|ing)?|warp(er)?|draw(n)?|decod(e|er|ing)|process(or)?|logits?|search|choose|pick|select(ed)?|truncat(e|ed|ion)|"
+    r"sampl(er|ing|ed|es|e)|filter(ed|ing)?|warp(er)?|draw(n|ing)?|decod(er|ing|ed|e)|process(or)?|logits?|search|choose|pick|select(ed)?|truncat(e|ed|ion)|"
     r"generat(e|ion)|next|tokens?|apply|with|from|the|by|only|only_best|simple|my|fn|func(tion)?|step|strategy|probs?|mask|scaled?|scaling|"
     r"transform|keep|layer|module|batch(ed)?|torch|lm|for|and|of|get|do|run|make|_"
 )
