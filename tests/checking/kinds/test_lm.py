@@ -12,9 +12,10 @@ import torch
 from torch.nn import functional as F
 
 from bench.checking.case import Case
-from bench.checking.first import lm_course, lm_gpt, lm_llama, lm_made, lm_more, lm_right
+from bench.checking.first import lm_course, lm_gpt, lm_llama, lm_made, lm_mended, lm_more, lm_right
 from clearhead.checking.check import check
 from clearhead.checking.kinds.cache_causes import agrees
+from clearhead.checking.kinds.cache_joined import joined
 from clearhead.checking.kinds.caches import caching, pieces_of, read_in, reading
 from clearhead.checking.kinds.lm import opened
 from clearhead.checking.kinds.lm_case import LmCase
@@ -31,7 +32,7 @@ from clearhead.checking.target import target_of
 from clearhead.models.build import build
 from clearhead.models.config import DecoderConfig
 
-FILES = (lm_gpt, lm_llama, lm_course, lm_more, lm_made, lm_right)
+FILES = (lm_gpt, lm_llama, lm_course, lm_more, lm_made, lm_mended, lm_right)
 ALL = [(module, case) for module in FILES for case in module.CASES]
 WHOLE = ("Gpt", "open_chunks", "Remembering")
 
@@ -66,6 +67,7 @@ QUESTIONS = {
     "causal": lambda case: causality(case, influence(case)),
     "inside": inside,
     "order": order_matters,
+    "joined": joined,
     "padding": padding,
     "cache": lambda case: caching(case, Settings()),
     "loss": own_loss,
@@ -95,6 +97,11 @@ ASKED = [
     ("cache", lm_more, "buffered", "cache.aliased"),
     ("cache", lm_llama, "ring", "cache.overflow"),
     ("cache", lm_more, "OneTooMany", "cache.overflow"),
+    ("cache", lm_mended, "ClingingObject", "cache.aliased"),
+    ("cache", lm_mended, "far_one", "cache.overflow"),
+    ("joined", lm_mended, "AlwaysOne", "cache.shared-between-blocks"),
+    ("inside", lm_mended, "PlainIdentity", "norm.final-missing"),
+    ("order", lm_mended, "Forgotten", "position.unused"),
     ("loss", lm_gpt, "unshifted", "loss.unshifted"),
     ("loss", lm_course, "ShiftsAgain", "loss.shifted-twice"),
     ("loss", lm_course, "Twice", "loss.double-softmax"),
@@ -114,7 +121,11 @@ def test_each_question_names_its_fault(question: str, module: ModuleType, name: 
     assert [each.id for each in found.faults] == [fault]
 
 
-RIGHT = [(lm_right, name) for name in ("Nano", "Fast", "Odd", "Doubled")] + [(lm_llama, "Llama"), (lm_made, "Counted")]
+RIGHT = (
+    [(lm_right, name) for name in ("Nano", "Fast", "Odd", "Doubled")]
+    + [(lm_mended, name) for name in ("Object", "CausalOnly")]
+    + [(lm_llama, "Llama"), (lm_made, "Counted")]
+)
 
 
 @pytest.mark.parametrize(("module", "name"), RIGHT)
