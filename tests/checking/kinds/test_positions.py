@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from bench.checking.case import Case
-from bench.checking.first import positions, positions_right
+from bench.checking.first import positions, positions_right, rotary_right
 from clearhead.checking.check import check
 from clearhead.checking.kinds.positions_sinusoids import known_mistake, waves
 from clearhead.checking.report import Report
@@ -101,3 +101,9 @@ def test_the_rest_of_the_file_tells_which_axis_has_the_positions(tmp_path: Path,
     file = tmp_path / ("turned.py" if said else "plain.py")
     file.write_text(header + plain + below, encoding="utf-8")
     assert check(f"{file}:Tutorial", kind="positions").ok is said
+
+
+def test_cosines_and_sines_apart_are_tables_of_a_turn() -> None:
+    found = check(rotary_right.CachedTables)
+    assert found.ok
+    assert found.kind != "positions"

@@ -67,12 +67,14 @@ class PositionsCase:
         seen = x.transpose(0, 1) if self.seq_first else x
         result = self.call(module, seen) if self.call is not None else module(**self._arguments(x, seen, start))
         if isinstance(result, tuple | list):
-            result = next(item for item in result if isinstance(item, Tensor))
+            result = _one_table([item for item in result if isinstance(item, Tensor)])
         if isinstance(result, nn.Embedding):
             result = result.weight
         if hasattr(result, "__array__") and not isinstance(result, Tensor):
             # NumPy's.
             result = torch.as_tensor(result)
+        if not result.is_floating_point():
+            raise ValueError(f"gives {result.dtype}")
         if self.adds:
             # Axes that are lost must be seen.
             return result.transpose(0, 1) if self.seq_first and result.dim() == 3 else result
@@ -103,6 +105,21 @@ class PositionsCase:
                     if parameter.dim() >= 2 and not bool(parameter.any()):
                         parameter.copy_(torch.randn(parameter.shape, generator=drawn, dtype=torch.float64))
         return made
+
+
+def _one_table(found: list[Tensor]) -> Tensor:
+    """The first of several tensors.
+
+    Raises:
+        ValueError: if there is none, or they are cosines and sines apart, which turn and are not added.
+    """
+    if not found:
+        raise ValueError("gives no tensor")
+    if len(found) > 1 and found[0].shape == found[1].shape:
+        one, other = found[0].double(), found[1].double()
+        if bool((one**2 + other**2 - 1).abs().max() < 1e-2):
+            raise ValueError("gives cosines and sines apart")
+    return found[0]
 
 
 def _laid(result: Tensor, x: Tensor, seq_first: bool) -> Tensor:
