@@ -220,7 +220,10 @@ class TorchRight(nn.Module):
 class TorchNoFinal(TorchRight):
     def __init__(self, d_model=32, nhead=4):
         super().__init__(d_model, nhead)
-        self.enc.norm = None
+        self.enc.norm, self.head = None, nn.Linear(d_model, d_model)
+
+    def forward(self, src, src_key_padding_mask=None):
+        return self.head(super().forward(src, src_key_padding_mask))
 
 
 class SameBlock(Stack):

@@ -59,6 +59,22 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "work on the last axis alone: linear layers on (B,T,D) as it is, with no transpose, mean or reshape over T",
         "只在最后一维上计算：线性层直接作用于 (B,T,D)，不要对 T 转置、求均值或变形",
     ),
+    "block.unbent": (
+        "{claim} says {claimed}, yet {branch} multiplies the results of two matrices and bends neither",
+        "{claim} 声明 {claimed}，但 {branch} 只是把两个矩阵的结果相乘，没有任何非线性",
+    ),
+    "block.fix_unbent": (
+        "bend the gate: down({claimed}(gate(x)) * up(x))",
+        "对门控加非线性：down({claimed}(gate(x)) * up(x))",
+    ),
+    "block.dead": (
+        "{count} of {units} hidden units of {branch} give nothing whatever comes in: their inputs are {mean} on average and vary by {spread}",
+        "{branch} 的 {units} 个隐藏单元中有 {count} 个对任何输入都没有输出：其输入平均为 {mean}，仅变化 {spread}",
+    ),
+    "block.fix_dead": (
+        "start them anew: biases near 0, rows of weights as the others have",
+        "重新初始化它们：偏置接近 0，权重行与其他单元一致",
+    ),
     "block.variant": (
         "{claim} says {claimed}, the code computes {found}; on -3..3 they are up to {apart} apart",
         "{claim} 声明 {claimed}，代码计算的却是 {found}；在 -3..3 上最多相差 {apart}",
@@ -80,6 +96,14 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{name} claims {claimed}, but it is {found}: {equation} (A: attention, F: feed-forward, N: norm)",
         "{name} 声明为{claimed}，实际却是{found}：{equation}（A 注意力，F 前馈，N 归一化）",
     ),
+    "block.mixed": (
+        "one sublayer reads a norm of the stream, the other the stream itself, which is normalised after the sum: {equation} (A: attention, F: feed-forward, N: norm)",
+        "一个子层读取流的归一化，另一个直接读取流并在求和后归一化：{equation}（A 注意力，F 前馈，N 归一化）",
+    ),
+    "block.fix_mixed": (
+        "write both alike: x = x + f(norm(x)), or both x = norm(x + f(x))",
+        "两处写法一致：都用 x = x + f(norm(x))，或都用 x = norm(x + f(x))",
+    ),
     "block.fix_pre": ("write x = x + f(norm(x)), or correct the claim", "写成 x = x + f(norm(x))，或更正声明"),
     "block.fix_post": ("write x = norm(x + f(x)), or correct the claim", "写成 x = norm(x + f(x))，或更正声明"),
     "block.spare": ("; norms that nothing calls: {names}", "；从未被调用的归一化：{names}"),
@@ -88,6 +112,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "各块均为 pre-norm，但最后的和没有归一化：{equation}{unused}",
     ),
     "block.fix_final": ("end the stack with a norm: return self.norm(x)", "在堆叠末尾加上归一化：return self.norm(x)"),
+    "block.final_unsaid": (
+        "the blocks are pre-norm and nothing normalises the last sum, but nothing says that it should be normalised here",
+        "各块均为 pre-norm，最后的和没有归一化，但代码也没有说明应在此处归一化",
+    ),
     "block.final_there": (
         "the last sum is normalised, or the blocks are not pre-norm",
         "最后的和有归一化，或各块并非 pre-norm",
@@ -99,6 +127,18 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "block.fix_tables": (
         "add positions once, before the first block",
         "位置只在第一个块之前加一次",
+    ),
+    "block.blind": (
+        "no gradient shows it: tensors are changed in place, or detached",
+        "无法用梯度观察：张量被原地修改或已脱离计算图",
+    ),
+    "block.no_memory_mask": (
+        "no way was found to give {name} so that the memory still moves the output",
+        "没有找到给出 {name} 且使 memory 仍影响输出的方式",
+    ),
+    "block.memory_mask": (
+        "position {position} of a memory of {length} moves the output by {change} of its size though {name} hides it, whatever its form",
+        "长度为 {length} 的 memory 中位置 {position} 已被 {name} 遮住，无论以何种形式给出，仍使输出相对变化 {change}",
     ),
     "block.no_merge": ("no sum of the stream and a branch was found", "没有找到流与分支的求和"),
     "block.no_feed_forward": ("no feed-forward was found", "没有找到前馈层"),

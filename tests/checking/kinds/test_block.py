@@ -8,16 +8,18 @@ import torch
 from torch import nn
 
 from bench.checking.case import Case
-from bench.checking.first import block, block_functional, encoder, encoder_seq2seq
+from bench.checking.first import block, block_functional, block_parts, encoder, encoder_more, encoder_seq2seq
 from clearhead.checking.check import check
 from clearhead.checking.kinds import feedforward_found
+from clearhead.checking.kinds.block_found import Watched, blocks_in
 from clearhead.checking.kinds.block_graph import graphed
 from clearhead.checking.kinds.block_norms import tables_in
 from clearhead.checking.kinds.block_terms import Reader, summed
 from clearhead.checking.kinds.branches import Chain
 from clearhead.checking.report import Report
 
-SETS = [(module, case) for module in (block, block_functional, encoder, encoder_seq2seq) for case in module.CASES]
+FILES = (block, block_functional, block_parts, encoder, encoder_more, encoder_seq2seq)
+SETS = [(module, case) for module in FILES for case in module.CASES]
 FIRST = {case.fault: (module, case) for module, case in reversed(SETS) if case.fault}
 QUICK = [
     *FIRST.values(),
@@ -123,6 +125,36 @@ def test_what_cannot_be_seen_is_skipped() -> None:
     verdicts = {each.id: each.verdict for each in check(Bare, kind="block", width=32).checks}
     for name in ("residual.missing", "residual.stale", "activation.missing", "norm.axis", "activation.variant"):
         assert verdicts[name] == "skipped"
+
+
+def test_where_no_gradient_passes_nothing_is_said_of_positions() -> None:
+    """Tensors that are changed in place, or detached, hide over what a norm averages and what a feed-forward reads."""
+
+    class Blind(block_parts.Mixed):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            with torch.no_grad():
+                x = x + self.a(self.n1(x))
+                return x + self.ff(self.n2(x))
+
+    found = check(Blind, kind="block", width=24)
+    verdicts = {each.id: each.verdict for each in found.checks}
+    assert verdicts["norm.axis"] == verdicts["feedforward.mixes-positions"] == "skipped"
+    assert verdicts["residual.missing"] == "pass"
+
+
+def test_attention_with_gates_is_taken_for_no_block() -> None:
+    """Its caller holds the skip: what bends queries, scores or the result of attention makes no feed-forward."""
+    module = block_parts.GatedAttention(24, 3).double()
+    around = nn.ModuleDict({"attention": module})
+    x = torch.randn(2, 5, 24, dtype=torch.float64, requires_grad=True).clone()
+    graph = graphed(around, {"x": x}, lambda: x + module(x))
+    seen = Watched(graph, graph.node(graph.result), frozenset({"x"}), 5, frozenset({5}), False)
+    assert [each.module for each in blocks_in(seen, around, whole=False)] == [""]
+    inner = block_parts.GatedRight().double()
+    stack = nn.Sequential(inner)
+    graph = graphed(stack, {"x": x}, lambda: stack(x))
+    seen = Watched(graph, graph.node(graph.result), frozenset({"x"}), 5, frozenset({5}), False)
+    assert [each.module for each in blocks_in(seen, stack, whole=False)] == ["0"]
 
 
 def test_the_equation_is_told() -> None:

@@ -49,19 +49,30 @@ def devices(case: Case) -> Found:
 
 
 def _judged(module: nn.Module, record: Record, attempt: Attempt) -> Found:
-    if attempt.error is None:
+    parted = _looked_up(record)
+    if attempt.error is None and not parted:
         return Found((Check(HARD, "pass", say("common.meta_runs")),))
-    skipped = Check(HARD, "skipped", say("common.no_meta", reason=attempt.reason))
-    if not re.search(PARTED, str(attempt.error)):
+    reason = attempt.reason if attempt.error is not None else parted
+    skipped = Check(HARD, "skipped", say("common.no_meta", reason=reason))
+    if not parted and not re.search(PARTED, str(attempt.error)):
         return Found((skipped,))
     culprit = _attribute(module) or _line(module, record)
     if not culprit:
         # Without a device, a tensor is made on the default one, which a user can set; that is no fixed device.
         made = _made(record)
         return Found((skipped,), notes=(say("common.default_device", line=made),) if made else ())
-    evidence = say("common.hard_coded", culprit=culprit, reason=attempt.reason)
+    evidence = say("common.hard_coded", culprit=culprit, reason=reason)
     fault = Fault(HARD, "consistent", evidence, culprit, say("common.fix_hard_coded"))
     return Found((Check(HARD, "fail", evidence, 1.0),), (fault,))
+
+
+def _looked_up(record: Record) -> str:
+    """Where rows of a table are looked up by numbers of another device, which "meta" lets pass and no real device does; "" if nowhere."""
+    for op in record.named("embedding"):
+        index, table = (op.argument(at, name) for at, name in ((0, "input"), (1, "weight")))
+        if isinstance(index, Tensor) and isinstance(table, Tensor) and index.device != table.device:
+            return f"embedding: {index.device.type}, {table.device.type}"
+    return ""
 
 
 def _attribute(module: nn.Module) -> str:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from clearhead.checking.case import Inputs
+from clearhead.checking.common.devices import devices
 from clearhead.checking.common.modes import modes
 from clearhead.checking.common.precision import precision
 from clearhead.checking.common.rows import rows
@@ -19,6 +20,7 @@ from clearhead.checking.kinds.attention import asked, behaviour
 from clearhead.checking.kinds.block_claims import texts_of
 from clearhead.checking.kinds.block_found import Watched, asked_of, blocks_in
 from clearhead.checking.kinds.block_graph import graphed
+from clearhead.checking.kinds.block_memory import memory_masks
 from clearhead.checking.kinds.formula import formula_of_call
 from clearhead.checking.kinds.kind import Found, Kind
 from clearhead.checking.kinds.masks_tried import masks_of
@@ -113,6 +115,7 @@ def common(case: SequenceCase, settings: Settings) -> Found:
     found += asked("parameter.unused", lambda: unused(case.case))
     found += asked("batch.mixing", lambda: rows(case.case))
     found += asked("dropout.active-in-eval", lambda: modes(case.case))
+    found += asked("device.hard-coded", lambda: devices(case.case))
     return found + asked("score.precision", lambda: precision(case.case, settings))
 
 
@@ -148,6 +151,7 @@ def opened_apart(case: SequenceCase) -> SequenceCase:
 def _check(case: SequenceCase, settings: Settings) -> Found:
     found = asked("residual.missing", lambda: inside(case, case.case.target, several=False)[0])
     seen = asked("causal.future-leak", lambda: behaviour(case, settings)[0])
+    seen += asked("mask.ignored", lambda: memory_masks(case))
     return found + seen + common(case, settings)
 
 

@@ -112,8 +112,13 @@ def norm_first(target: Target) -> bool | None:
     return pre is not None
 
 
-def activation_claim(target: Target) -> tuple[str, str] | None:
-    """(what is claimed, where): a name of `ACTIVATIONS` or "gelu" for either; None if nothing is."""
+def activation_claim(target: Target, module: str = "") -> tuple[str, str] | None:
+    """(what is claimed, where): a name of `ACTIVATIONS` or "gelu" for either; None if nothing is.
+
+    Args:
+        target: the code.
+        module: the name of the part that is asked about, whose class may be called after its function, as SwiGLU is.
+    """
     named = _named_activation(target)
     if named is not None:
         return named
@@ -132,13 +137,26 @@ def activation_claim(target: Target) -> tuple[str, str] | None:
         re.IGNORECASE,
     )
     if len(found) != 1 or denied:
-        return None
+        return _gate(target, module) if not found else None
     family = found.pop()
     if family == "gelu":
         exact = re.search(r"\berf\b|exact", text, re.IGNORECASE)
         tanh = re.search(r"tanh|approx", text, re.IGNORECASE)
         family = "gelu-erf" if exact and not tanh else "gelu-tanh" if tanh and not exact else "gelu"
     return family, say_place(target)
+
+
+def _gate(target: Target, module: str) -> tuple[str, str] | None:
+    """What the class of a part, or of one around it, says of its gate by being called SwiGLU or the like; None if none is."""
+    made = target.make()
+    steps = module.split(".")
+    around = {"", *(".".join(steps[:count]) for count in range(1, len(steps) + 1))}
+    parts = made.named_modules() if isinstance(made, nn.Module) else ()
+    names = [type(part).__name__ for path, part in parts if path in around]
+    found = [
+        (_family(kind[0]), name) for name in names if (kind := re.findall(r"swi_?glu|ge_?glu|re_?glu", name.lower()))
+    ]
+    return found[-1] if len({family for family, _ in found}) == 1 else None
 
 
 def say_place(target: Target) -> str:

@@ -11,7 +11,9 @@ from torch import Tensor, nn
 
 from clearhead.checking.kinds import block_norms, feedforward_found, residuals
 from clearhead.checking.kinds.block_claims import activation_claim, norm_first
+from clearhead.checking.kinds.block_dead import dead_faults
 from clearhead.checking.kinds.block_graph import Entered, Graph, Node
+from clearhead.checking.kinds.block_ops import ADDED
 from clearhead.checking.kinds.block_terms import Reader
 from clearhead.checking.kinds.block_words import place
 from clearhead.checking.kinds.branches import Chain, after, bends, scoring, weighted
@@ -86,19 +88,42 @@ def _candidates(seen: Watched) -> list[Entered]:
     out = []
     for run in seen.graph.runs:
         inside = nodes[run.start : run.stop]
-        if not run.module or not any(scoring(n, reader, seen.keys) for n in inside):
+        scores = [n for n in inside if scoring(n, reader, seen.keys)] if run.module else []
+        if not scores:
             continue
-        bent = [n for n in inside if n.name not in ("softmax", "exp") and n.value.dim() >= 2 and bends(n, reader)]
-        bent = [n for n in bent if reader.normed(n) is None and n.shape[-1] != 1 and not scoring(n, reader, seen.keys)]
-        if any(_fed(inside, n, reader) for n in bent):
+        looked = frozenset(n for score in scores for n in (score, *after(inside, score)))
+        bent = [n for n in inside if _bending(n, reader, seen.keys)]
+        if any(_feeds(inside, n, reader, frozenset(scores), looked) for n in bent):
             out.append(run)
     return out
 
 
-def _fed(inside: list[Node], bend: Node, reader: Reader) -> bool:
-    """Whether a function stands between two products with matrices: a feed-forward."""
+def _bending(node: Node, reader: Reader, keys: frozenset[int]) -> bool:
+    """Whether an operation bends features: none of scores, and none of a norm."""
+    if node.name in ("softmax", "exp") or node.value.dim() < 2 or node.shape[-1] == 1 or not bends(node, reader):
+        return False
+    return reader.normed(node) is None and not scoring(node, reader, keys)
+
+
+def _feeds(inside: list[Node], bend: Node, reader: Reader, scores: frozenset[Node], looked: frozenset[Node]) -> bool:
+    """Whether a function stands between two products with matrices and is no part of attention: a feed-forward.
+
+    What bends queries, keys, values or scores leads to another look of positions at each other; what gates the result of
+    attention meets it before the next matrix. `scores` are the looks of a run, `looked` what comes of them.
+    """
     later = after(inside, bend)
-    return any(weighted(n, reader) for n in later) and any(weighted(p, reader) for p in _near(bend, reader))
+    if later & scores:
+        return False
+    before = [p for p in _near(bend, reader) if weighted(p, reader)]
+    beyond = [n for n in later if weighted(n, reader) and _leads(bend, n, reader)]
+    if bend in looked:
+        return bool(beyond) and any(p in looked for p in before)
+    return bool(before) and any(not any(p in looked for p in n.parents) for n in beyond)
+
+
+def _leads(bend: Node, matrix: Node, reader: Reader) -> bool:
+    """Whether a function's result comes to a matrix without another matrix between."""
+    return any(p is bend for p in _near(matrix, reader))
 
 
 def _near(node: Node, reader: Reader) -> Iterator[Node]:
@@ -185,13 +210,20 @@ def asked_of(blocks: list[Block], target: Target, seen: Watched, *, several: boo
         faults += block_norms.placement_fault(block.chain, target, prefix)
         faults += feedforward_found.faults_of(block.chain, target, prefix)
         faults += feedforward_found.variant(block.chain, target, prefix)
-    faults += _tables(blocks, target, several)
+        faults += dead_faults(block.chain, prefix)
+    faults += _tables(blocks, target, seen, several)
     return Found(tuple(_checks(blocks, target, faults)), tuple({f.id: f for f in reversed(faults)}.values()))
 
 
-def _tables(blocks: list[Block], target: Target, several: bool) -> Iterator[Fault]:
-    """The fault of positions that are added in each block."""
+def _tables(blocks: list[Block], target: Target, seen: Watched, several: bool) -> Iterator[Fault]:
+    """The fault of positions that are added in each block, or again between blocks."""
     if block_norms.timed(target):
+        return
+    chain = _whole(seen) if several and any(block.module for block in blocks) else None
+    sums = _sums_with(chain, seen) if chain is not None else []
+    if len(sums) >= 2:
+        evidence = say("block.tables", count=len(sums))
+        yield Fault("position.every-block", "consistent", evidence, place(sums[1]), say("block.fix_tables"), None)
         return
     found = [(block, block_norms.tables_in(block.chain)) for block in blocks]
     having = [(block, tables) for block, tables in found if tables]
@@ -207,13 +239,24 @@ def _tables(blocks: list[Block], target: Target, several: bool) -> Iterator[Faul
         yield Fault("position.every-block", "consistent", evidence, where, say("block.fix_tables"), None)
 
 
+def _sums_with(chain: Chain, seen: Watched) -> list[Node]:
+    """The sums of the stream and one table: a table that comes by several ways, as through x + s * (f(x) - x), was added once."""
+    reader, tables = chain.reader, set(_alike(block_norms.tables_in(chain)))
+
+    def adds(node: Node) -> bool:
+        apart = [p for p in node.parents if not reader.depends(p)]
+        return any(tables & set(reader.terms(p)) for p in apart) and any(reader.stream(p) for p in node.parents)
+
+    return [n for n in seen.graph.nodes if n.name in ADDED and adds(n)] if tables else []
+
+
 def _alike(tables: list[Node]) -> list[Node]:
     """The tables that have the values of the first."""
 
     def same(one: Tensor, other: Tensor) -> bool:
         return one.shape[-2:] == other.shape[-2:] and bool(torch.allclose(one, other))
 
-    return max(([t for t in tables if same(t.value, first.value)] for first in tables), key=len)
+    return max(([t for t in tables if same(t.value, first.value)] for first in tables), key=len, default=[])
 
 
 def _checks(blocks: list[Block], target: Target, faults: list[Fault]) -> Iterator[Check]:
@@ -226,11 +269,17 @@ def _checks(blocks: list[Block], target: Target, faults: list[Fault]) -> Iterato
     reasons |= {name: "" if fed else say("block.no_feed_forward") for name in FORWARD}
     reasons["norm.axis"] = reasons["norm.placement"] = "" if norms else say("block.no_norm")
     reasons["position.every-block"] = "" if merged else say("block.no_merge")
+    if fed and any(feedforward_found.blind(block.chain) for block in blocks):
+        reasons["feedforward.mixes-positions"] = say("block.blind")
+    if norms and any(block_norms.blind(block.chain) for block in blocks):
+        reasons["norm.axis"] = say("block.blind")
     if activation_claim(target) is None:
         reasons["activation.variant"] = say("block.no_claim")
     if norm_first(target) is None:
         reasons["norm.placement"] = say("block.no_claim")
     seen = say("block.read", blocks=len(blocks), merges=merged, feed_forwards=fed, norms=norms)
+    if "weights.dead-units" in failed:
+        reasons["weights.dead-units"] = ""
     for name, reason in reasons.items():
         if name in failed:
             yield Check(name, "fail", failed[name].evidence, failed[name].effect or 0.0)

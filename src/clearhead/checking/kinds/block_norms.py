@@ -10,7 +10,7 @@ from clearhead.checking.kinds.block_graph import Node
 from clearhead.checking.kinds.block_words import place, text_of
 from clearhead.checking.kinds.branches import Chain, Value
 from clearhead.checking.kinds.feedforward_found import reach
-from clearhead.checking.kinds.residuals import ends_normed, reads_norm
+from clearhead.checking.kinds.residuals import SEVERAL, ends_normed, reads_norm
 from clearhead.checking.report import Fault
 from clearhead.checking.target import Target
 from clearhead.messages import say
@@ -52,6 +52,12 @@ def axis_faults(chain: Chain, prefix: str) -> Iterator[Fault]:
         module = node.module if node.module else prefix
         yield Fault("norm.axis", "consistent", evidence, place(node, module), say("block.fix_norm_axis"), None)
         return
+
+
+def blind(chain: Chain) -> bool:
+    """Whether no gradient shows over what some norm averages, as where tensors are changed in place."""
+    length = chain.reader.length
+    return any(n.name not in WHOLE and reach(_first(chain, given), n, length) is None for given, n in norms_of(chain))
 
 
 def _first(chain: Chain, node: Node) -> Node:
@@ -97,10 +103,30 @@ def _reads_skip(chain: Chain, branch: object, value: Value) -> bool:
     return any(skip in chain.reader.terms(source) for source in sources for skip in value.skips)
 
 
+def _mixed(chain: Chain) -> bool:
+    """Whether, of one attention and one feed-forward, one reads a norm beside a skip that has none, and the other the stream itself, which is normalised after the sum."""
+    reader, kinds, known = chain.reader, list[tuple[str, bool]](), set[Node]()
+    normed = [n for value in chain.values for term in value.terms if (n := reader.normed(term)) is not None]
+    for value in chain.merges():
+        for branch in (b for b in value.branches if b.out not in known):
+            known.add(branch.out)
+            own = _reads_skip(chain, branch, value)
+            summed = any(skip in reader.begins for skip in value.skips) and any(
+                set(reader.terms(n)) == set(value.terms) for n in normed
+            )
+            kind = "pre" if reads_norm(chain, branch) and not own else "post" if own and summed else ""
+            kinds.append((kind, branch.attends))
+    return {kind for kind, _ in kinds} == {"pre", "post"} and sorted(attends for _, attends in kinds) == [False, True]
+
+
 def placement_fault(chain: Chain, target: Target, prefix: str) -> Iterator[Fault]:
     """The fault of norms that stand elsewhere than the code claims."""
     claimed = norm_first(target)
     found = placement(chain)
+    if claimed is None and _mixed(chain) and not re.search(SEVERAL, texts_of(target), re.IGNORECASE):
+        evidence = say("block.mixed", equation=text_of(chain, chain.end))
+        yield Fault("norm.placement", "consistent", evidence, place(chain.end, prefix), say("block.fix_mixed"), None)
+        return
     if claimed is None or not found:
         return
     wrong = "post" if claimed else "pre"
@@ -128,16 +154,14 @@ def final_fault(chain: Chain, out: Node, spare: list[str]) -> Iterator[Fault]:
     """
     if placement(chain, whole=True) != {"pre"} or ends_normed(chain):
         return
-    begins = chain.end
-    beyond = [n for n in _between(begins, out) if _normalises(chain, n)]
-    if beyond:
+    if any(_normalises(chain, n) for n in between(chain.end, out)):
         return
     unused = say("block.spare", names=", ".join(spare)) if spare else ""
     evidence = say("block.final", equation=text_of(chain, chain.end), unused=unused)
     yield Fault("norm.final-missing", "consistent", evidence, place(chain.end), say("block.fix_final"), None)
 
 
-def _between(start: Node, out: Node) -> set[Node]:
+def between(start: Node, out: Node) -> set[Node]:
     """Everything between two nodes, the last included."""
     seen, todo = set[Node](), [out]
     while todo:

@@ -74,7 +74,8 @@ class Reader:
             share = Way(1.0) if node.name == "sum" else Way(1.0 / len(stacked), False, (node,))
             return _united([_times(self.terms(part), share) for part in stacked])
         if node.name in PASSING:
-            through = [p for p in node.parents if self.depends(p) and p.value.is_floating_point()]
+            given = node.parents[:1] if node.name in LIKE else node.parents
+            through = [p for p in given if self.depends(p) and p.value.is_floating_point()]
             if len(through) == 1 and _kept(node, through[0], self.width):
                 return self.terms(through[0])
         return {node: (Way(),)}
@@ -171,6 +172,8 @@ class Reader:
         return reduced
 
 
+LIKE = frozenset({"type_as", "view_as", "reshape_as", "expand_as", "to"})
+"""What takes a second tensor for its type or shape alone."""
 RESHAPING = frozenset({"view", "reshape", "flatten", "unflatten", "view_as", "reshape_as"})
 
 

@@ -11,9 +11,10 @@ from torch import Tensor, nn
 from clearhead.checking.claims import says
 from clearhead.checking.kinds.attention import asked, behaviour
 from clearhead.checking.kinds.block import common, inside
-from clearhead.checking.kinds.block_claims import documents
+from clearhead.checking.kinds.block_claims import documents, norm_first
 from clearhead.checking.kinds.block_found import Block, Watched
-from clearhead.checking.kinds.block_norms import final_fault
+from clearhead.checking.kinds.block_norms import between, final_fault
+from clearhead.checking.kinds.branches import weighted
 from clearhead.checking.kinds.kind import Found, Kind, NoInterfaceError
 from clearhead.checking.kinds.seeing import ready, seen_above, size_of
 from clearhead.checking.kinds.sequence import SequenceCase, open_sequence, run
@@ -25,6 +26,8 @@ from clearhead.messages import say
 
 PLACES = r"(^|[._])(pos\w*|\w*_pos|wpe|pe|\w*position\w*|rope|rotary\w*|alibi\w*|sinus\w*|rel_\w+|relative\w*|freqs\w*|inv_freq)([._]|$)"
 """Names of parts, parameters and buffers that stand for positions."""
+LAST = r"(final|last|closing)[-_ ]?(layer|rms)?[-_ ]?norm|\bln_f\b|norm\w* (at the end|after the last)|ends (in|with) a norm"
+"""Words for the norm after the last block."""
 NO_PLACES = r"no position|without position|nope|permutation[- ]?(equi|in)variant|set (transformer|encoder)|bag of|order(less| does not| is ignored)|unordered"
 
 
@@ -51,27 +54,49 @@ def _check(case: SequenceCase, settings: Settings) -> Found:
 def _stack(case: SequenceCase) -> Found:
     """What is asked of the blocks, and of the norm after them."""
     found, seen, blocks, module = inside(case, case.case.target, several=True)
-    return found + last_norm(seen, blocks, module)
+    return found + last_norm(seen, blocks, module, case.case.target)
 
 
-def last_norm(seen: Watched, blocks: list[Block], module: Any) -> Found:
+def last_norm(seen: Watched, blocks: list[Block], module: Any, target: Target) -> Found:
     """Whether a norm follows the last sum of a stack of pre-norm blocks.
+
+    The next part may bring its own norm, so that it is missed only where something says that it belongs here: a norm that
+    nothing calls, a head that reads the sum, or words.
 
     Args:
         seen: the forward.
         blocks: that were found in it.
         module: the copy that ran.
+        target: the code, for its claims.
     """
     name = "norm.final-missing"
     if not blocks or not blocks[-1].chain.merges():
         return Found((Check(name, "skipped", say("block.no_merge")),))
     called = {run.module for run in seen.graph.runs}
     names = module.named_modules() if isinstance(module, nn.Module) else ()
-    spare = [n for n, m in names if re.search("norm", type(m).__name__, re.IGNORECASE) and n not in called]
-    faults = tuple(final_fault(blocks[-1].chain, seen.out, spare))
+    spare = [n for n, m in names if _spare(n, m, called)]
+    chain = blocks[-1].chain
+    faults = tuple(final_fault(chain, seen.out, spare))
+    head = any(weighted(node, chain.reader) for node in between(chain.end, seen.out))
+    if faults and not spare and not head and not _claims_last(target, blocks):
+        return Found((Check(name, "skipped", say("block.final_unsaid")),))
     if faults:
         return Found((Check(name, "fail", faults[0].evidence),), faults)
     return Found((Check(name, "pass", say("block.final_there")),))
+
+
+def _spare(name: str, part: nn.Module, called: set[str]) -> bool:
+    """Whether a part is a norm that nothing calls, or is called a norm and does nothing."""
+    if isinstance(part, nn.Identity):
+        return re.search(r"norm|(^|\.)ln", name, re.IGNORECASE) is not None and name.count(".") == 0
+    return re.search("norm", type(part).__name__, re.IGNORECASE) is not None and name not in called
+
+
+def _claims_last(target: Target, blocks: list[Block]) -> bool:
+    """Whether the code speaks of a last norm, or calls a stack of several blocks pre-norm, to which such a norm belongs."""
+    words = f"{getattr(target.kind_of, '__name__', '')} {documents(target)}"
+    attending = sum(branch.attends for block in blocks for value in block.chain.merges() for branch in value.branches)
+    return re.search(LAST, words, re.IGNORECASE) is not None or (attending >= 2 and norm_first(target) is True)
 
 
 @torch.no_grad()

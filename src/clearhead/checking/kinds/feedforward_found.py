@@ -11,8 +11,9 @@ from torch.nn import functional as F
 
 from clearhead.checking.kinds.block_claims import activation_claim, texts_of
 from clearhead.checking.kinds.block_graph import Node
+from clearhead.checking.kinds.block_ops import ADDED, PASSING, TIMES
 from clearhead.checking.kinds.block_words import branch_name, place
-from clearhead.checking.kinds.branches import Branch, Chain, bends, weighted
+from clearhead.checking.kinds.branches import Branch, Chain, after, bends, weighted
 from clearhead.checking.report import Fault
 from clearhead.checking.strangers import Attempt
 from clearhead.checking.target import Target
@@ -51,17 +52,19 @@ def faults_of(chain: Chain, target: Target, prefix: str) -> Iterator[Fault]:
     """The mistakes in the feed-forwards of a chain."""
     text = texts_of(target)
     for branch in feed_forwards(chain):
-        straight = _straight(chain, branch, prefix)
+        straight = _straight(chain, branch, prefix) or _unbent(chain, branch, target, prefix)
         if straight is not None:
             yield straight
-        if not re.search(MIXES, text, re.IGNORECASE):
-            yield from mixing(chain, branch, prefix)
+        # A convolution that is meant to look at neighbours must not look ahead where attention does not.
+        meant = re.search(MIXES, text, re.IGNORECASE) is not None
+        if not meant or causal(chain):
+            yield from mixing(chain, branch, prefix, ahead=meant)
 
 
 def _straight(chain: Chain, branch: Branch, prefix: str) -> Fault | None:
     """The fault of a feed-forward in which nothing bends; None if something may."""
     reader = chain.reader
-    if any(bends(node, reader) for node in branch.inside if reader.normed(node) is None):
+    if _bending(chain, branch):
         return None
     matrices = sorted((n for n in branch.inside if weighted(n, reader)), key=lambda n: n.index)
     if max((n.shape[-1] for n in matrices[:-1]), default=0) < branch.out.shape[-1]:
@@ -73,13 +76,60 @@ def _straight(chain: Chain, branch: Branch, prefix: str) -> Fault | None:
     )
 
 
-def mixing(chain: Chain, branch: Branch, prefix: str) -> Iterator[Fault]:
-    """The fault of a branch whose output at a position depends on what other positions give it."""
+def _bending(chain: Chain, branch: Branch) -> list[Node]:
+    """What bends between two matrices of a branch: a norm before the first or after the last is none."""
+    reader = chain.reader
+    bent = [n for n in branch.inside if bends(n, reader) and reader.normed(n) is None]
+    matrices = [n for n in branch.inside if weighted(n, reader)]
+    fed = {n for matrix in matrices for n in after(branch.inside, matrix)}
+    return [n for n in bent if n in fed and any(m in matrices for m in after(branch.inside, n))]
+
+
+def _unbent(chain: Chain, branch: Branch, target: Target, prefix: str) -> Fault | None:
+    """The fault of a gate without the function that the code claims: nothing but products of two matrices' results."""
+    bent = _bending(chain, branch)
+    claim = activation_claim(target, bent[0].module) if bent else None
+    if claim is None or any(n.name not in TIMES for n in bent):
+        return None
+    if not all(_straight_to(chain, parent) for n in bent for parent in n.parents):
+        return None
+    evidence = say("block.unbent", claim=claim[1], claimed=claim[0], branch=branch_name(chain, branch))
+    fix = say("block.fix_unbent", claimed=claim[0])
+    return Fault("activation.missing", "reproduced", evidence, place(bent[0], prefix), fix, None)
+
+
+def _straight_to(chain: Chain, node: Node) -> bool:
+    """Whether a value is what a matrix gave, with nothing but a bias or a part taken of it since."""
+    while not weighted(node, chain.reader):
+        found = [p for p in node.parents if chain.reader.depends(p)]
+        if len(found) != 1 or node.name not in ADDED | PASSING | {"chunk", "split", "unbind", "tensor_split"}:
+            return False
+        node = found[0]
+    return True
+
+
+def causal(chain: Chain) -> bool:
+    """Whether each attention of a chain was seen to look back, and none ahead."""
+    branches = {b.out: b for v in chain.merges() for b in v.branches if b.attends}.values()
+    at = min(2, chain.reader.length - 1)
+    looks = [[r for s in b.sources if (r := reach(s, b.out, chain.reader.length)) is not None] for b in branches]
+    return bool(looks) and all(seen and all(others and max(others) < at for others, _ in seen) for seen in looks)
+
+
+def blind(chain: Chain) -> bool:
+    """Whether no gradient shows which positions some feed-forward reads, as where tensors are changed in place."""
+    length = chain.reader.length
+    return any(all(reach(s, b.out, length) is None for s in b.sources) for b in feed_forwards(chain))
+
+
+def mixing(chain: Chain, branch: Branch, prefix: str, *, ahead: bool = False) -> Iterator[Fault]:
+    """The fault of a branch whose output at a position depends on what other positions, or only later ones, give it."""
+    at = min(2, chain.reader.length - 1)
     for source in branch.sources:
         found = reach(source, branch.out, chain.reader.length)
         if found is None:
             continue
-        others, _ = found
+        others = [other for other in found[0] if not ahead or other > at]
         if others:
             evidence = say("block.mixes", branch=branch_name(chain, branch), moved=", ".join(map(str, others)))
             yield Fault(
@@ -131,8 +181,8 @@ def _axes(node: Node, rows: int, length: int) -> tuple[int, int] | None:
     return shape.index(rows), shape.index(length)
 
 
-def used(chain: Chain, branch: Branch) -> tuple[str, Node] | None:
-    """The function that a feed-forward bends with, and where; None if it is none that is known."""
+def used(chain: Chain, branch: Branch) -> tuple[str, Node, Node] | None:
+    """The function that a feed-forward bends with, what it is given and what it gives; None if it is none that is known."""
     reader = chain.reader
     nodes = sorted(
         (n for n in branch.inside if n.value.dim() >= 2 and n.value.is_floating_point()), key=lambda n: n.index
@@ -146,7 +196,7 @@ def used(chain: Chain, branch: Branch) -> tuple[str, Node] | None:
                 wanted = function(before.value)
             for node in hidden:
                 if node.index > before.index and node.shape == before.shape and _equal(node.value, wanted):
-                    return name, node
+                    return name, before, node
     return None
 
 
@@ -157,15 +207,15 @@ def _equal(one: Tensor, other: Tensor) -> bool:
 
 def variant(chain: Chain, target: Target, prefix: str) -> Iterator[Fault]:
     """The fault of a function that is not the one that the code claims."""
-    claim = activation_claim(target)
-    if claim is None:
-        return
-    claimed, said = claim
     for branch in feed_forwards(chain):
         found = used(chain, branch)
         if found is None:
             continue
-        name, node = found
+        name, _, node = found
+        claim = activation_claim(target, node.module)
+        if claim is None:
+            continue
+        claimed, said = claim
         family = name.startswith(claimed) if claimed == "gelu" else name == claimed
         if name == "sigmoid" or family:
             continue
