@@ -9,7 +9,7 @@ from torch import nn
 
 from bench.checking.case import Case
 from bench.checking.first.lm_gpt import Block, Gpt, SelfAttention
-from bench.checking.first.lm_more import Attn, Lm, Windowed
+from bench.checking.first.lm_more import Attn, Layer, Lm, Windowed
 
 
 class Grown:
@@ -159,12 +159,35 @@ def stack(block):
 no_skip, stale = stack(NoSkip), stack(Stale)
 
 
-class Negative(SelfAttention):
+class StaleLayer(Layer):
+    def forward(self, x, cache, mask):
+        a, cache = self.attn(self.norm1(x), cache, mask)
+        y = x + a
+        return x + self.down(torch.relu(self.up(self.norm2(y)))), cache
+
+
+class SkipLess(Layer):
+    """What the feed-forward gives replaces the stream."""
+
+    def forward(self, x, cache, mask):
+        a, cache = self.attn(self.norm1(x), cache, mask)
+        return self.down(torch.relu(self.up(self.norm2(x + a)))), cache
+
+
+stale_dict, no_skip_dict = (type("Lm", (Lm,), {"layer": layer}) for layer in (StaleLayer, SkipLess))
+
+
+class OverQueries(SelfAttention):
+    def weigh(self, scores, seen):
+        return scores.masked_fill(~seen, float("-inf")).softmax(-2).nan_to_num()
+
+
+class OverHeads(SelfAttention):
     def weigh(self, scores, seen):
         return scores.masked_fill(~seen, float("-inf")).softmax(1).nan_to_num()
 
 
-over_heads = type("Gpt", (Gpt,), {"attention": Negative})
+over_heads, over_queries = (type("Gpt", (Gpt,), {"attention": each}) for each in (OverHeads, OverQueries))
 
 
 CASES = [
@@ -178,5 +201,8 @@ CASES = [
     Case("Remembered", "lm"),
     Case("no_skip", "lm", "residual.missing"),
     Case("stale", "lm", "residual.stale"),
+    Case("no_skip_dict", "lm", "residual.missing"),
+    Case("stale_dict", "lm", "residual.stale"),
     Case("over_heads", "lm", "softmax.axis"),
+    Case("over_queries", "lm", "softmax.axis"),
 ]
