@@ -203,14 +203,21 @@ class Block18(Block16):
         return self.down_proj(self.gate_proj(x))
 
 
+class Scale(nn.Module):
+    def __init__(self, dim: int, eps: float = 1e-5) -> None:
+        super().__init__()
+        self.eps = eps
+        self.weight, self.bias = nn.Parameter(torch.ones(dim)), nn.Parameter(torch.zeros(dim))
+
+    def forward(self, x: Tensor) -> Tensor:
+        var, mean = torch.var_mean(x, dim=1, keepdim=True, correction=0)
+        return (x - mean) * torch.rsqrt(var + self.eps) * self.weight + self.bias
+
+
 class Block20(Block):
     def __init__(self, dim: int = 24, num_heads: int = 4) -> None:
         super().__init__(dim, num_heads)
-        self.norm1 = nn.BatchNorm1d(dim, affine=True, track_running_stats=False)
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = x + self.attn(self.norm1(x.transpose(1, 2)).transpose(1, 2))
-        return x + self.mlp(self.norm2(x))
+        self.norm1 = Scale(dim)
 
 
 class Block21(Block):
@@ -267,7 +274,7 @@ CASES: list[Case] = [
     Case("Block16", "block", guess=True),
     Case("Block17", "block", "residual.from-norm"),
     Case("Block18", "block", "activation.missing"),
-    Case("Block20", "block", "norm.axis", also=("batch.mixing",), guess=True),
+    Case("Block20", "block", "norm.axis", guess=True),
     Case("Block21", "block"),
     Case("Block22", "block", "dropout.active-in-eval"),
     Case("block_with_units", "block", "weights.dead-units"),

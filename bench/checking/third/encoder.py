@@ -113,6 +113,7 @@ class BertModel3(BertModel):
 
     def __init__(self, vocab_size: int = 71, hidden_size: int = 24, num_hidden_layers: int = 2) -> None:
         super().__init__(vocab_size, hidden_size, num_hidden_layers)
+        del self.layer
         self.layer = [Layer(hidden_size, 4) for _ in range(num_hidden_layers)]
 
 

@@ -165,6 +165,7 @@ class GPT10(GPT):
 class GPT11(GPT):
     def __init__(self, config: GPTConfig | None = None) -> None:
         super().__init__(config)
+        del self.h
         self.h = [Block(self.config) for _ in range(self.config.n_layer)]
 
 
@@ -183,7 +184,7 @@ class GPT13(GPT):
     def trunk(self, x: Tensor) -> Tensor:
         for block in self.h:
             x = block(x)
-        return F.layer_norm(x, x.shape[1:])
+        return F.layer_norm(x, x.shape[1:]) * self.ln_f.weight + self.ln_f.bias
 
 
 class GPT14(GPT):
@@ -219,7 +220,7 @@ class TorchLM(nn.Module):
 
     def __init__(self, ntoken: int, d_model: int = 32, nhead: int = 4, nlayers: int = 2) -> None:
         super().__init__()
-        layer = nn.TransformerEncoderLayer(d_model, nhead, 64, dropout=0.0, batch_first=True)
+        layer = nn.TransformerEncoderLayer(d_model, nhead, 64, 0.0, activation=F.silu, batch_first=True)
         self.encoder = nn.Embedding(ntoken, d_model)
         self.position = nn.Embedding(64, d_model)
         self.transformer_encoder = nn.TransformerEncoder(layer, nlayers, enable_nested_tensor=False)

@@ -260,6 +260,9 @@ class CausalLM8(CausalLM):
 
 
 class CausalLM9(CausalLM):
+    def positions(self, ids: Tensor, past: int, mask: Tensor | None) -> Tensor:
+        return torch.arange(past, past + ids.size(1), device=ids.device)[None]
+
     def keep(self, ids: Tensor, past: int, mask: Tensor | None) -> Tensor:
         return self.visible(ids.size(1), past + ids.size(1), ids)[None, None]
 

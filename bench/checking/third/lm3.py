@@ -88,7 +88,7 @@ class TransformerLM2(TransformerLM):
 
 class TransformerLM3(TransformerLM):
     def place(self, past: int, T: int, device: torch.device) -> Tensor:
-        return torch.arange(past, past + T, device=device) - (past > 0)
+        return torch.arange(past, past + T, device=device) - int(past > 0)
 
 
 class TransformerLM4(TransformerLM):
