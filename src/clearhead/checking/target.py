@@ -65,11 +65,16 @@ class Target:
 
     @cached_property
     def source(self) -> str:
-        """The text of the class or function, with that of its own base classes; "" if there is none to read."""
+        """The text of the class or function, with that of its own base classes; "" if there is none to read.
+
+        Bases that an installed library shares among all its models say nothing of this one, and are long.
+        """
         kinds = [self.kind_of] if not isinstance(self.kind_of, type) else list(self.kind_of.__mro__)
+        home = getattr(self.kind_of, "__module__", "")
         texts = []
         for each in kinds:
-            if getattr(each, "__module__", "").split(".")[0] in ("torch", "builtins"):
+            place = getattr(each, "__module__", "")
+            if place.split(".")[0] in ("torch", "builtins") or (place != home and _installed(place)):
                 continue
             try:
                 texts.append(inspect.getsource(each))
@@ -168,6 +173,11 @@ def _copy(made: Any) -> Any:
     with Attempt():
         return copy.deepcopy(made)
     return None
+
+
+def _installed(place: str) -> bool:
+    """Whether a module belongs to an installed library."""
+    return "site-packages" in (getattr(sys.modules.get(place), "__file__", None) or "")
 
 
 def _needs_nothing(function: Any) -> bool:

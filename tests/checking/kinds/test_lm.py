@@ -25,7 +25,7 @@ from clearhead.checking.kinds.lm_inside import inside, order_matters
 from clearhead.checking.kinds.lm_loss import Reference, own_loss, references
 from clearhead.checking.kinds.lm_made import tied
 from clearhead.checking.kinds.lm_padding import padding
-from clearhead.checking.kinds.lm_parts import attentions, blocks
+from clearhead.checking.kinds.lm_parts import attentions, blocks, norms
 from clearhead.checking.kinds.lm_positions import flat
 from clearhead.checking.settings import Settings
 from clearhead.checking.target import target_of
@@ -259,3 +259,23 @@ def test_every_fault_of_the_set_is_planted_twice() -> None:
     assert once == set()
     assert len([case for _, case in ALL if case.fault is None]) >= 15
     assert all(importlib.import_module(module.__name__) is module for module in FILES)
+
+
+def test_a_norm_of_the_users_own_is_known_by_the_name_of_its_instance() -> None:
+    class Ln(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return (x - x.mean(-1, keepdim=True)) / (x.var(-1, keepdim=True) + 1e-5).sqrt()
+
+    class Right(Ln):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return (x - x.mean(-1, keepdim=True)) / (x.var(-1, unbiased=False, keepdim=True) + 1e-5).sqrt()
+
+    def named(norm: type[torch.nn.Module]) -> list[str]:
+        model = lm_gpt.Gpt()
+        for block in model.h:
+            block.ln_1 = norm()
+        case = opened(target_of(model, "Gpt", Settings()), Settings())
+        return [fault.id for fault in norms(case, Settings()).faults]
+
+    assert named(Ln) == ["norm.unbiased-variance"]
+    assert named(Right) == []

@@ -91,7 +91,7 @@ def inner_norms(target: Target, settings: Settings) -> Found:
     """What the kind `norm` says of the norms inside that are of the user's own making, one of each class."""
     made = target.make()
     named = made.named_modules() if isinstance(made, nn.Module) else ()
-    own = {type(m): (n, m) for n, m in named if n and _own_norm(m)}
+    own = {type(m): (n, m) for n, m in named if n and _own_norm(n, m)}
     faults: list[Fault] = []
     for name, module in own.values():
         with Attempt():
@@ -101,10 +101,12 @@ def inner_norms(target: Target, settings: Settings) -> Found:
     return Found(faults=tuple(faults))
 
 
-def _own_norm(module: nn.Module) -> bool:
+def _own_norm(path: str, module: nn.Module) -> bool:
     kind = type(module)
     named = re.search(r"norm$|^(rms|layer|scale)_?norm", kind.__name__, re.IGNORECASE) is not None
-    return named and kind.__module__.split(".")[0] != "torch" and not any(True for _ in module.children())
+    # A class may be called LN, and what it is is then said by the names of its instances.
+    called = re.fullmatch(r"(\w*_)?(norm|ln)_?\d*(_?[a-z])?", path.rpartition(".")[2], re.IGNORECASE) is not None
+    return (named or called) and kind.__module__.split(".")[0] != "torch" and not any(True for _ in module.children())
 
 
 def common(case: SequenceCase, settings: Settings) -> Found:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable
 from itertools import product
@@ -220,6 +221,19 @@ def _ends(case: LmCase, pair: Pair, end: int, shift: int) -> Found:
     return Found()
 
 
+def _text_of_loss(case: LmCase) -> str:
+    """The source of a function for the loss that the model holds; "" if there is none to read."""
+    made = case.case.target.sample
+    for name in ("loss_function", "loss_fn", "loss_func", "criterion"):
+        held = getattr(made, name, None)
+        kind = held if inspect.isroutine(held) else type(held)
+        # What PyTorch's own losses may ignore is no word of the author's.
+        if held is not None and not str(getattr(kind, "__module__", "torch")).startswith("torch"):
+            with Attempt():
+                return inspect.getsource(kind)
+    return ""
+
+
 def _pads(case: LmCase, pair: Pair, pad: int, shift: int) -> Found:
     """Pads at the end of rows."""
     half = pair[1].shape[1] // 2
@@ -232,7 +246,7 @@ def _pads(case: LmCase, pair: Pair, pad: int, shift: int) -> Found:
         return Found() if loss is None else passed("loss.pads-counted", say("lm.pads_out", pad=pad))
     if _right(case, (ids, targets), loss, shift, None):
         # Only a model whose loss is told which id is the pad claims to leave it out.
-        if re.search(r"ignore_index\s*=\s*-|-100\b", case.case.target.source):
+        if re.search(r"ignore_index\W.{0,9}=\s*-|-100\b", case.case.target.source + _text_of_loss(case)):
             return skipped("loss.pads-counted", say("lm.pads_callers", pad=pad))
         return failed("loss.pads-counted", say("lm.pads_in", pad=pad), certainty="reproduced")
     found = _held(case, (ids, targets), loss, shift, ignored=pad)
