@@ -60,4 +60,7 @@ def _stated(scene: Scene, found: float, name: str, scale: Scale) -> bool:
     if name == "scale.missing" and scale.bias and re.search("bias", scene.source, re.IGNORECASE):
         return True
     del found
+    if re.search(r"\bscal\w*\s*=\s*(self\.)?(config|cfg|args)\.\w*(scal|multiplier)\w*", scene.source) is not None:
+        # A number of the configuration, whatever it is.
+        return True
     return name in words and re.search(words[name], scene.source, re.IGNORECASE) is not None
