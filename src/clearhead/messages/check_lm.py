@@ -20,7 +20,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "lm.not_normed": ("the blocks normalise what they read, and the head reads the raw sum of {where}", "各块都对输入做归一化，而输出头直接读取 {where} 处的原始和"),
     "lm.no_cores": ("no attention could be watched", "没有观察到注意力"),
     "lm.order_matters": ("equal tokens at different places get weights that differ by {apart}", "不同位置的相同 token 得到的权重相差 {apart}"),
-    "lm.nope": ("no positions, as stated", "没有位置信息，与声明一致"),
+    "lm.nope": ("it has no positions, which is legal: the causal mask tells a little of the order", "没有位置信息，这是合法的：因果遮罩本身就透露一些顺序"),
     "lm.uniform": ("every key gets the same weight, so places could not be told apart anyway", "所有键的权重都相同，本来就无法区分位置"),
     "lm.order_unused": ("T={length}, two tokens by turns: in the first attention equal tokens at different places get equal weights ({apart} apart)", "T={length}，两个 token 交替：第一个注意力中，不同位置的相同 token 权重相等（相差 {apart}）"),
     "lm.mask_idle": ("hiding a token with {name}, in any known form, changes nothing", "用 {name} 以任何已知形式遮蔽一个 token，都没有任何变化"),

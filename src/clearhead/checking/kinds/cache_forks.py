@@ -49,7 +49,6 @@ def aliased(case: LmCase, text: Reading) -> Found:
 def _by_turns(case: LmCase, text: Reading, pair: tuple[Session, Session], other: Tensor, *, copied: bool) -> Found:
     """Both continuations, token by token, against one forward of each."""
     begin, (one, two) = pair[0].seen, pair
-    key = "lm.aliased_copy" if copied else "lm.aliased"
     found, second = [], []
     with Attempt() as attempt, torch.no_grad():
         for place in range(begin, text.ids.shape[1]):
@@ -58,7 +57,12 @@ def _by_turns(case: LmCase, text: Reading, pair: tuple[Session, Session], other:
         wanted = logits_of(case, case.case.ready(), other)[:, begin:]
         by = max(_far(found, text.full[:, begin:]), _far(second, wanted))
         if by > text.allowed:
-            evidence = say(key, begin=begin, by=f"{by:.1e}", size=f"{text.size:.1e}")
+            off, size = f"{by:.1e}", f"{text.size:.1e}"
+            evidence = (
+                say("lm.aliased_copy", begin=begin, by=off, size=size)
+                if copied
+                else say("lm.aliased", begin=begin, by=off, size=size)
+            )
             return failed("cache.aliased", evidence, largest=by, effect=by / text.size)
         if _far(found, wanted) <= text.allowed:
             return skipped("cache.aliased", say("lm.forks_alike"))
