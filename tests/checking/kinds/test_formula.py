@@ -51,7 +51,7 @@ def test_a_planted_fault_is_named_first(pair: tuple[object, Case]) -> None:
     faults = ordered(found_in(module, case).faults)
     assert faults, case.name
     assert faults[0].id in (case.fault, *case.also)
-    assert faults[0].where.startswith("attention_formula")
+    assert case.fault == "parameter.unused" or faults[0].where.startswith("attention_formula")
 
 
 @pytest.mark.parametrize("pair", [pytest.param(p, id=p[1].name) for p in EVERY if p[1].fault is None])
