@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import importlib
 import importlib.util
 import inspect
 import sys
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -71,15 +73,18 @@ class Target:
         """
         kinds = [self.kind_of] if not isinstance(self.kind_of, type) else list(self.kind_of.__mro__)
         home = getattr(self.kind_of, "__module__", "")
-        texts = []
+        texts: list[str] = []
+        replaced: set[str] = set()
         for each in kinds:
             place = getattr(each, "__module__", "")
             if place.split(".")[0] in ("torch", "builtins") or (place != home and _installed(place)):
                 continue
             try:
-                texts.append(inspect.getsource(each))
+                text = inspect.getsource(each)
             except (OSError, TypeError):
                 continue
+            texts.append(without_methods(text, replaced))
+            replaced |= {name for name, value in vars(each).items() if inspect.isfunction(value)} - {"__init__"}
         return "\n".join(texts)
 
     @cached_property
@@ -96,6 +101,20 @@ class Target:
             except (OSError, TypeError):
                 continue
         return "\n".join(texts)
+
+
+def without_methods(text: str, names: set[str]) -> str:
+    """The text of a class without the methods that a class derived from it has in their place: they are not run."""
+    lines = text.splitlines()
+    try:
+        (found,) = ast.parse(textwrap.dedent(text)).body
+    except (SyntaxError, ValueError):
+        return text
+    for node in found.body if isinstance(found, ast.ClassDef) else ():
+        if isinstance(node, ast.FunctionDef) and node.name in names:
+            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            lines[first - 1 : node.end_lineno] = [""] * (1 + (node.end_lineno or first) - first)
+    return "\n".join(lines)
 
 
 def resolve(name: str, settings: Settings) -> Target:

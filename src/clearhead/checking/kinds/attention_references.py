@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-SCALES = {
+SCALES: dict[str, Callable[[int, int, int], float]] = {
     "": lambda d, D, T: 1 / math.sqrt(d),
     "scale.missing": lambda d, D, T: 1.0,
     "scale.model-width": lambda d, D, T: 1 / math.sqrt(D),
@@ -139,7 +140,7 @@ def attend(q: Tensor, k: Tensor, v: Tensor, variant: Variant, keep: Tensor | Non
         times = H // k.shape[1]
         k, v = (t.repeat(1, times, 1, 1) if variant.tiled else t.repeat_interleave(times, 1) for t in (k, v))
     turned = k.reshape(*k.shape[:-2], d, S) if variant.reshaped else k.transpose(-2, -1)
-    scores = q @ turned * SCALES[variant.scale](d, H * d, S)
+    scores: Tensor = torch.matmul(q, turned) * SCALES[variant.scale](d, H * d, S)
     seen = triangle(variant.triangle, T, S, variant.window)
     hidden = ~seen if not variant.after else torch.zeros_like(seen)
     late = seen if variant.after else torch.ones_like(seen)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -58,11 +59,11 @@ def fault(
 def stages(scene: Scene) -> tuple[list[Fault], list[str]]:
     """The faults of one core, and the questions that could not be answered."""
     graph, core = scene.graph, scene.core
-    lead = torch.broadcast_shapes(core.q.shape[:-2], core.k.shape[:-2])
+    lead = tuple(np.broadcast_shapes(tuple(core.q.shape[:-2]), tuple(core.k.shape[:-2])))
     parts = {
         "q": heads_of(graph, core.q, lead, core.start),
         "k": heads_of(graph, core.k, lead, core.start),
-        "v": heads_of(graph, core.v, torch.broadcast_shapes(core.v.shape[:-2], core.v.shape[:-2]), core.end),
+        "v": heads_of(graph, core.v, tuple(core.v.shape[:-2]), core.end),
     }
     faults = [*_splits(scene, parts), *_softmax(scene)]
     if not faults:
@@ -204,7 +205,7 @@ def _bent(scene: Scene, parts: dict[str, Heads]) -> Iterator[Fault]:
             break
     for letter, operand in (("q", core.q), ("k", core.k), ("v", core.v)):
         read = sliced(operand, scene.x) or _based(scene, parts[letter])
-        heads = parts[letter].count * scene.heads
+        heads = parts[letter].number * scene.heads
         if read is not None and heads > 1 and parts[letter].sources:
             text = say("formula.sliced", letter=letter, read=read, width=scene.width)
             yield fault("heads.input-sliced", text, _line(scene, parts[letter].sources[0]))
@@ -227,7 +228,7 @@ def _merge(scene: Scene, parts: dict[str, Heads]) -> Iterator[Fault]:
     outputs = [t for t in (graph.record.result,) if isinstance(t, Tensor)] if scene.whole else []
     result = outputs[0] if outputs else None
     outward, row, count = merged(graph, core, result)
-    heads = max(parts["q"].count, scene.heads)
+    heads = max(parts["q"].number, scene.heads)
     if row is not None and heads > 1:
         where = _line(scene, outward) if outward >= 0 else _line(scene, core.end)
         yield fault("heads.merge-without-transpose", say("formula.merge", row=row), where)

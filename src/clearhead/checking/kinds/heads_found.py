@@ -51,7 +51,7 @@ class Heads(NamedTuple):
         return [next((row for row in head if row.places), head[0]) for head in self.rows]
 
     @property
-    def count(self) -> int:
+    def number(self) -> int:
         """How many heads there are: of different features, or of different places where the projection has an axis of heads."""
         kinds = set()
         for row in self.first:
@@ -192,6 +192,6 @@ def merged(graph: Graph, core: Core, result: Tensor | None) -> tuple[int, int | 
     count = int((slope(flat[0, 0], core.context) != 0).sum())
     for row in range(min(flat.shape[0], 2 * ROWS)):
         hit = (slope(flat[row] * torch.linspace(1, 2, flat.shape[1], dtype=flat.dtype), core.context) != 0).nonzero()
-        if len(hit[:, axis].unique()) > 1:
+        if len(set(hit[:, axis].tolist())) > 1:
             return outward, row, count
     return outward, None, count

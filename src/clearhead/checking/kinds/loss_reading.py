@@ -64,7 +64,7 @@ def _differences(case: LossCase, logits: Tensor, ids: Tensor, options: Mapping[s
 
 def counted(found: Tensor) -> Tensor:
     """Which positions (B,T) count at all."""
-    sizes = found.norm(dim=-1)
+    sizes: Tensor = torch.linalg.vector_norm(found, dim=-1)
     return sizes > 1e-6 * sizes.max().clamp_min(1e-30)
 
 
@@ -86,7 +86,8 @@ def offsets(case: LossCase, logits: Tensor, ids: Tensor) -> Counter[int]:
 
 
 def _direction(found: Tensor) -> Tensor:
-    return found / found.norm(dim=-1, keepdim=True).clamp_min(1e-30)
+    size: Tensor = torch.linalg.vector_norm(found, dim=-1, keepdim=True)
+    return found / size.clamp_min(1e-30)
 
 
 def aligned(ids: Tensor, shift: int) -> Tensor:

@@ -45,7 +45,7 @@ def others(x: Tensor) -> dict[str, Tensor]:
     width = x.shape[-1]
     for groups in (2, 4, 8, 16):
         if width % groups == 0 and width > groups:
-            parts = x.unflatten(-1, (groups, width // groups))
+            parts = x.reshape(*x.shape[:-1], groups, width // groups)
             centred = parts - parts.mean(-1, keepdim=True)
             found[f"{groups} groups of (x - mean) / sqrt(var)"] = (centred / _std(parts, -1)).flatten(-2)
             found[f"{groups} groups of x / sqrt(mean(x²))"] = (parts / _root(parts, -1)).flatten(-2)

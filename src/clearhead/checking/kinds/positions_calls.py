@@ -73,6 +73,7 @@ class PositionsCase:
         if hasattr(result, "__array__") and not isinstance(result, Tensor):
             # NumPy's.
             result = torch.as_tensor(result)
+        assert isinstance(result, Tensor)
         if not result.is_floating_point():
             raise ValueError(f"gives {result.dtype}")
         if self.adds:

@@ -213,7 +213,7 @@ def _inside(y: Tensor, like: Tensor, layout: str) -> Tensor:
     if layout == "BTHd":
         return y.transpose(1, 2)
     if layout == "BTd":
-        return y.unflatten(0, like.shape[:2])
+        return y.reshape(*like.shape[:2], *y.shape[1:])
     return y
 
 
@@ -238,15 +238,16 @@ def _turned(  # noqa: PLR0917 - the protocol of RotaryCase.turn, which is called
         if isinstance(first, Tensor) and first.shape == _outside(q, way.layout).shape:
             again = call(module, _outside(k, way.layout)) if call else _called(way, module, given | {"q": k})
             return _inside(first, q, way.layout), _inside(again, k, way.layout), v
-        turned = applied(tables_of(first), q, k)
-        return turned[0], turned[1], v
-    turned = applied(tables_of(_called(way, module, given)), q, k)
-    return turned[0], turned[1], v
+        both = applied(tables_of(first), q, k)
+        return both[0], both[1], v
+    both = applied(tables_of(_called(way, module, given)), q, k)
+    return both[0], both[1], v
 
 
 def _one(way: Way, call: Any, module: Any, x: Tensor, start: int | None) -> Tensor:
     if call is not None:
-        return call(module, x)
+        turned: Tensor = call(module, x)
+        return turned
     result = _called(way, module, {"q": x[None, None], "k": None, "v": None, "start": start, "length": x.shape[0]})
     assert isinstance(result, Tensor)
     return result

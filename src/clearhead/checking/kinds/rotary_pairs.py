@@ -44,8 +44,8 @@ def pairs_of(turn: Tensor) -> Pairs | None:
     turned = index[partner != index]
     if not len(turned) or not bool((partner[partner] == index).all()):
         return None
-    low = torch.minimum(index, partner)[turned].unique()
-    pairs = tuple((int(i), int(partner[i])) for i in low)
+    low = torch.minimum(index, partner)[turned]
+    pairs = tuple((int(i), int(partner[i])) for i in sorted(set(low.tolist())))
     gaps = {j - i for i, j in pairs}
     half = len(turned) // 2
     if gaps == {1} and all(i % 2 == pairs[0][0] % 2 for i, _ in pairs) and half > 1:

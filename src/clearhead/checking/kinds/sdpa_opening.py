@@ -100,7 +100,7 @@ def run(
         result = list(result.values())
     out = result[0] if isinstance(result, tuple | list) else result
     assert isinstance(out, Tensor)
-    return out if case.dims == 4 else out.unflatten(0, qkv[0].shape[:2])
+    return out if case.dims == 4 else out.reshape(*qkv[0].shape[:2], *out.shape[1:])
 
 
 def shaped(shape: str, keep: Tensor, heads: int) -> Tensor:
@@ -182,7 +182,7 @@ def _mask_shape(case: SdpaCase, dtype: torch.dtype) -> str:
     if not case.mask or case.call is not None:
         return ""
     padding = re.search("pad|valid", case.mask, re.IGNORECASE)
-    shapes = ("BS", "B11S", *SHAPES) if padding else SHAPES
+    shapes: tuple[str, ...] = ("BS", "B11S", *SHAPES) if padding else SHAPES
     for shape in (*shapes, "NTS") if case.dims == 4 else ("NTS", "TS"):
         with Attempt(), torch.no_grad():
             keep = torch.ones(2, 1, 5, 7, dtype=torch.bool)

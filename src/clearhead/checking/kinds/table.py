@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from clearhead.checking.kinds import attention, block, encoder, lm, loss, norm, positions, rotary, sampler, sdpa, seq2seq
+from clearhead.checking.kinds import (
+    attention,
+    block,
+    encoder,
+    lm,
+    loss,
+    norm,
+    positions,
+    rotary,
+    sampler,
+    sdpa,
+    seq2seq,
+)
 from clearhead.checking.kinds.kind import Kind
 
 KINDS: dict[str, Kind] = {
