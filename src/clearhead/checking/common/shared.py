@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -117,8 +118,20 @@ def _claims_tying(target: Target) -> bool:
         said = [value for name, value in place.items() if re.search(OPTION, name) and isinstance(value, bool)]
         if said:
             return said[0]
+    if any(_does_nothing(value) for name, value in _methods(target) if re.search(OPTION, name)):
+        return False
     text = re.sub(UNTIED, " ", target.source, flags=re.IGNORECASE)
     return re.search(TIED, text, re.IGNORECASE) is not None
+
+
+def _methods(target: Target) -> list[tuple[str, Any]]:
+    return [(name, value) for name in dir(target.kind_of) if inspect.isfunction(value := getattr(target.kind_of, name))]
+
+
+def _does_nothing(method: Any) -> bool:
+    """Whether a method has no statement: a derived class that does not want what its base does."""
+    # Constants and names are what an empty function has, too; an operation on either is more than that.
+    return not method.__code__.co_names and not method.__code__.co_varnames[1:]
 
 
 def _configs(target: Target, made: Any) -> list[Any]:
