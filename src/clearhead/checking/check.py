@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Literal
 
 from torch import nn
@@ -32,7 +32,7 @@ def check(
     mask_true: Literal["keep", "drop"] | None = None,
     values: Mapping[str, Any] | None = None,
     call: Callable[..., Any] | None = None,
-    only: frozenset[str] = frozenset(),
+    only: Collection[str] = (),
     seed: int = 0,
     rounding: bool = False,
 ) -> Report:
@@ -72,7 +72,7 @@ def check(
         mask_true,
         values or {},
         call,
-        only,
+        frozenset([only] if isinstance(only, str) else only),
         seed,
         rounding,
     )
@@ -84,10 +84,12 @@ def check(
 def check_target(target: Target, settings: Settings) -> Report:
     """The report on a target; raises as `check`."""
     kind, case = _opened(target, settings)
+    found = Found()
     with Attempt() as attempt:
         found = kind.check(case, settings)
-        return _report(target, kind, settings, found)
-    raise UserError(say("check.raises", name=target.name, kind=kind.name, reason=attempt.reason)) from attempt.error
+    if attempt.error is not None:
+        raise UserError(say("check.raises", name=target.name, kind=kind.name, reason=attempt.reason)) from attempt.error
+    return _report(target, kind, settings, found)
 
 
 def _opened(target: Target, settings: Settings) -> tuple[Kind, Any]:
@@ -105,13 +107,22 @@ def _opened(target: Target, settings: Settings) -> tuple[Kind, Any]:
         tried += [f"{name}: {line}" for line in lines]
         if isinstance(attempt.error, UserError):
             raise attempt.error
-    raise UserError(say("check.no_interface", name=target.name, tried="; ".join(tried[:6])))
+    raise UserError(say("check.no_interface", name=target.name, tried="; ".join(dict.fromkeys(tried[:6]))))
 
 
 def _report(target: Target, kind: Kind, settings: Settings, found: Found) -> Report:
-    wanted = settings.only
-    checks = tuple(each for each in found.checks if not wanted or each.id in wanted)
-    faults = tuple(each for each in ordered(found.faults) if not wanted or each.id in wanted)
-    return Report(
-        target.name, kind.name, settings.kind is None, checks, faults, found.notes, found.sight, found.rounding
-    )
+    only = _asked(settings.only, found)
+    checks = tuple(each for each in found.checks if not settings.only or each.id in only)
+    faults = tuple(each for each in ordered(found.faults) if not settings.only or each.id in only)
+    if settings.only and not checks:
+        asked = ", ".join(sorted({each.id for each in found.checks}))
+        raise UserError(say("check.only_none", only=", ".join(sorted(settings.only)), kind=kind.name, asked=asked))
+    notes = tuple(dict.fromkeys(found.notes))
+    return Report(target.name, kind.name, settings.kind is None, checks, faults, notes, found.sight, found.rounding)
+
+
+def _asked(only: Collection[str], found: Found) -> set[str]:
+    """Which ids are meant: those that were named, or all of their family where one question answers for all ("scale")."""
+    ids = {each.id for each in found.checks} | {each.id for each in found.faults}
+    families = {each.partition(".")[0] for each in only if each not in ids}
+    return {id for id in ids if id in only or id.partition(".")[0] in families}

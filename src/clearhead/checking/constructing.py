@@ -37,7 +37,9 @@ NAMES: dict[str, tuple[str, ...]] = {
         "query_dim", "hidden", "dims", "C", "D", "emb", "kdim", "vdim", "n_state", "hidden_channels", "d_embedding",
         "feature_dim", "embedding_size", "model_size", "ndim", "nx", "n_features", "num_channels", "d_features", "hid_size",
     ),
-    "heads": ("num_heads", "n_heads", "heads", "n_head", "nhead", "h", "H", "num_attention_heads", "nheads", "num_head", "n_q_heads", "num_q_heads", "num_query_heads", "head_num"),
+    "heads": ("num_heads", "n_heads", "heads", "n_head", "nhead", "h", "H", "num_attention_heads", "nheads", "num_head", "n_q_heads",
+        "n_q",
+        "num_q", "num_q_heads", "num_query_heads", "head_num"),
     "kv_heads": ("num_kv_heads", "n_kv_heads", "kv_heads", "num_key_value_heads", "n_kv_head", "n_kv", "num_kv", "kv_n_heads", "n_query_groups", "num_groups"),
     "head_width": ("head_dim", "d_head", "dim_head", "head_size", "head_width", "d_k", "d_v", "dk", "dv", "d_key", "rotary_dim", "rope_dim", "rotary_ndims"),
     "hidden": (

@@ -7,8 +7,10 @@ import copy
 import importlib
 import importlib.util
 import inspect
+import linecache
 import sys
 import textwrap
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -133,7 +135,7 @@ def resolve(name: str, settings: Settings) -> Target:
     found: Any = _imported(place)
     for part in attribute.split("."):
         if not hasattr(found, part):
-            known = ", ".join(sorted(key for key in vars(found) if not key.startswith("_"))[:12])
+            known = _own_names(found)
             raise UserError(say("check.no_attribute", place=place, name=part, known=known))
         found = getattr(found, part)
     return target_of(found, name, settings)
@@ -160,8 +162,19 @@ def target_of(found: Any, name: str, settings: Settings) -> Target:
     if _needs_nothing(found):
         # A factory; what it gives is looked at as if it had been named.
         return _of_factory(found, name, settings)
+    if settings.values:
+        raise UserError(say("check.values_of_function", name=name, parameter=min(settings.values)))
     kind_of = found if inspect.isroutine(found) else type(found)
     return Target(name, lambda: found, kind_of, {})
+
+
+def _own_names(place: Any) -> str:
+    """What a module or class holds of its own, the first names of it: what it has only imported is left out."""
+    home = getattr(place, "__name__", "")
+    held = vars(place).items()
+    names = [key for key, value in held if getattr(value, "__module__", "") == home or isinstance(value, nn.Module)]
+    shown = sorted(name for name in names if not name.startswith("_"))
+    return ", ".join(shown[:12]) + (" ..." if len(shown) > 12 else "") if shown else "-"
 
 
 def _of_factory(factory: Callable[[], Any], name: str, settings: Settings) -> Target:
@@ -212,20 +225,29 @@ def _needs_nothing(function: Any) -> bool:
 
 def _imported(place: str) -> ModuleType:
     """The module of a file or of a dotted name."""
-    if place.endswith(".py"):
-        path = Path(place)
-        if not path.is_file():
-            raise UserError(say("check.no_file", path=path))
-        # Its own folder is where it finds its neighbours, as when it is run.
-        sys.path.insert(0, str(path.resolve().parent))
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules.setdefault(path.stem, module)
-        return _executed(partial(_execute, spec.loader, module), place)
-    sys.path.insert(0, "")
-    return _executed(lambda: importlib.import_module(place), place)
+    if not place.endswith(".py"):
+        _look_in("")
+        return _executed(partial(importlib.import_module, place), place)
+    path = Path(place)
+    if not path.is_file():
+        raise UserError(say("check.no_file", path=path))
+    # Its own folder is where it finds its neighbours, as when it is run.
+    _look_in(str(path.resolve().parent))
+    # A name that no other module has: by its name a class is asked for its source, and two files may be called alike.
+    name = f"{path.stem}_{zlib.crc32(str(path.resolve()).encode()):08x}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    linecache.checkcache(str(path))
+    return _executed(partial(_execute, spec.loader, module), place)
+
+
+def _look_in(folder: str) -> None:
+    """Let imports look there first."""
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
 
 
 def _execute(loader: Loader, module: ModuleType) -> ModuleType:

@@ -70,6 +70,8 @@ def run(arguments: Sequence[str]) -> int:
     asked = parse(options(), arguments)
     if asked.html is not None and not Path(asked.html).parent.is_dir():
         raise UserError(say("cli.check.no_folder", path=asked.html, folder=Path(asked.html).parent))
+    if not asked.time_limit > 0:
+        raise UserError(say("training.setting", name="time-limit", value=asked.time_limit, wanted="> 0"))
     report = _report(asked)
     print(json.dumps(report, ensure_ascii=False) if asked.json else "\n".join(lines(report)))
     if asked.html is not None:
@@ -81,6 +83,8 @@ def run(arguments: Sequence[str]) -> int:
 def _report(asked: Namespace) -> dict[str, Any]:
     """The report as plain data; somebody's code runs in another process, a model, which is data, in this one."""
     working, settings = say("cli.check.working", target=asked.target), _settings(asked)
+    if asked.target.endswith(".py"):
+        raise UserError(say("check.no_name", name=asked.target))
     if ":" in asked.target and not Path(asked.target).exists():
         return guarded(asked.target, settings, asked.time_limit, lambda: tell(working))
     use_threads(asked.threads)

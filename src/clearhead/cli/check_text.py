@@ -24,9 +24,10 @@ def lines(report: Mapping[str, Any]) -> Iterator[str]:
         yield ""
         yield from drawn(Sight(**report["sight"]))
     yield ""
+    first = max((len(verdict(check["verdict"])) for check in report["checks"]), default=0)
     width = max((len(check["id"]) for check in report["checks"]), default=0)
     for check in report["checks"]:
-        yield f"  {verdict(check['verdict']):<6} {check['id']:<{width}}  {check['evidence']}"
+        yield f"  {verdict(check['verdict']):<{first}} {check['id']:<{width}}  {check['evidence']}"
     for note in report["notes"]:
         yield f"  {say('cli.check.note')} {note}"
     if report["rounding"]:

@@ -14,7 +14,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{place} 中没有 {name}；其中有 {known}",
     ),
     "check.not_callable": (
-        "{name} is a {found}, which cannot be called; name a class, an instance or a factory",
+        "{name} is of type {found}, which cannot be called; name a class, an instance or a factory",
         "{name} 是 {found}，不能被调用；请指明类、实例或工厂函数",
     ),
     "check.import_failed": (
@@ -32,6 +32,14 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "check.fill": (
         "{name} wants {parameter}, whose meaning is not known; give it with --set {parameter}=value, or name a factory",
         "{name} 需要 {parameter}，其含义未知；请用 --set {parameter}=值 给出，或指明一个工厂函数",
+    ),
+    "check.only_none": (
+        "nothing of {only} is asked of {kind}; it is asked {asked}",
+        "对 {kind} 不检查 {only}；可检查的有 {asked}",
+    ),
+    "check.values_of_function": (
+        "{name} is a function and is not built: --set {parameter} has no effect; leave it out, or name a class",
+        "{name} 是函数，无需构造：--set {parameter} 不起作用；请去掉它，或指明一个类",
     ),
     "check.no_kind": (
         "there is no kind {kind}; --kind takes {known}",
