@@ -30,6 +30,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "no positions, fused": {"positions": c.NoPositions(), "kernel": FUSED, "kv_heads": 1, "norm": c.RMSNorm()},
     "sinusoidal, post-norm": {
         "positions": c.Sinusoidal(), "kernel": FUSED, "block": c.PostNorm(), "activation": c.ReLU(), "bias": True,
+        "output_bias": False,
     },
     "sinusoidal halves": {"positions": c.Sinusoidal(base=100.0, halves=True), "kv_heads": 1, "embedding_norm": True},
     "rotary, fused": {"positions": ROTARY, "kernel": FUSED, "norm": c.RMSNorm(), "activation": c.SwiGLU()},
@@ -64,8 +65,7 @@ CHANGES: dict[str, dict[str, Any]] = {
         "scale_embedding": True, "activation": c.GEGLUTanh(), "kernel": FUSED,
     },
     "parallel, biases": {
-        "block": c.Parallel(), "activation": c.ReLUSquared(), "bias": True, "output_bias": False, "qkv_bias": True,
-        "kernel": FUSED,
+        "block": c.Parallel(), "activation": c.ReLUSquared(), "bias": True, "qkv_bias": True, "kernel": FUSED,
     },
     "untied, biases": {"tied": False, "bias": True, "qkv_bias": True, "head_bias": True, "kv_heads": 4},
     "free head width": {
