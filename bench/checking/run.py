@@ -112,7 +112,7 @@ def _flag(name: str, value: Any) -> list[str]:
 def main() -> None:
     """Check the sets, print what was missed and a table, write the counts if asked."""
     made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("sets", nargs="*", choices=[*SETS, []], default=list(SETS))
+    made.add_argument("sets", nargs="*", metavar="SET", help=f"{', '.join(SETS)}; all if none is named")
     made.add_argument("--guess", action="store_true", help="leave the kinds to be guessed")
     made.add_argument("--slow", action="store_true", help="each module as a command of its own")
     made.add_argument("--only", default="", help="kinds, with commas")
@@ -121,6 +121,8 @@ def main() -> None:
         "--blind", action="store_true", help="with --write: these are the counts before anything was mended"
     )
     asked = made.parse_args()
+    if set(asked.sets) - set(SETS):
+        made.error(f"sets are {', '.join(SETS)}")
     kinds = [kind for kind in asked.only.split(",") if kind]
     counts = {}
     for name in asked.sets or SETS:
