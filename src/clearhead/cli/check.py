@@ -73,10 +73,11 @@ def run(arguments: Sequence[str]) -> int:
     if not asked.time_limit > 0:
         raise UserError(say("training.setting", name="time-limit", value=asked.time_limit, wanted="> 0"))
     report = _report(asked)
-    print(json.dumps(report, ensure_ascii=False) if asked.json else "\n".join(lines(report)))
+    # The page first: whoever reads the lines may stop reading before they end.
     if asked.html is not None:
         Path(asked.html).write_text(page(report), encoding="utf-8")
         tell(say("cli.check.page", path=asked.html))
+    print(json.dumps(report, ensure_ascii=False) if asked.json else "\n".join(lines(report)))
     return _status(report)
 
 

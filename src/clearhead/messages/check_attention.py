@@ -123,8 +123,8 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "缓存之后有 {queries} 个新位置，共 {keys} 个键：新查询 {query} 看到了更后的键 {source}",
     ),
     "attention.no_mask": (
-        "no mask was found that could be given (tried: {tried})",
-        "没有找到可以给出的掩码（试过：{tried}）",
+        "it takes no mask that could be given (parameters that may be one: {tried})",
+        "没有可以给出的掩码（可能是掩码的参数：{tried}）",
     ),
     "attention.mask_ignored": (
         "{name} is taken in every form and changes nothing ({length} positions)",

@@ -31,8 +31,8 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "同一组的查询头在 softmax 之前被相加，整组只作为一个头进行注意",
     ),
     "formula.tiled": (
-        "query heads 0.. use the heads {used} of {letter}: {kv_heads} heads are repeated as a whole, not each {heads} // {kv_heads} times",
-        "查询头 0.. 依次使用 {letter} 的头 {used}：{kv_heads} 个头被整体重复，而不是每个头重复 {heads} // {kv_heads} 次",
+        "query heads 0, 1, ... use the heads {used} of {letter}: {kv_heads} heads are repeated as a whole, not each {heads} // {kv_heads} times",
+        "查询头 0、1…… 依次使用 {letter} 的头 {used}：{kv_heads} 个头被整体重复，而不是每个头重复 {heads} // {kv_heads} 次",
     ),
     "formula.disordered": (
         "{name} is split in the order {found} (head {head})",
