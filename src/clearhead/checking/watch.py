@@ -18,8 +18,21 @@ _ROOTS = (str(Path(torch.__file__).parent), str(Path(__file__).parents[1]))
 """Folders whose frames are not the user's: PyTorch's and ours."""
 
 
+class WithArguments:
+    """Something that was called, with what it was given."""
+
+    arguments: tuple[Any, ...]
+    keywords: Mapping[str, Any]
+
+    def argument(self, position: int, keyword: str, default: Any = None) -> Any:
+        """An argument, given by position or by keyword."""
+        if position < len(self.arguments):
+            return self.arguments[position]
+        return self.keywords.get(keyword, default)
+
+
 @dataclass(frozen=True, eq=False)
-class Op:
+class Op(WithArguments):
     """One operation as it ran; equal to itself alone, as its tensors cannot be compared in one word.
 
     Args:
@@ -39,12 +52,6 @@ class Op:
     where: str
     module: str
     live: tuple[tuple[Any, ...], Mapping[str, Any], Any] | None = None
-
-    def argument(self, position: int, keyword: str, default: Any = None) -> Any:
-        """An argument, given by position or by keyword."""
-        if position < len(self.arguments):
-            return self.arguments[position]
-        return self.keywords.get(keyword, default)
 
 
 @dataclass(frozen=True, eq=False)

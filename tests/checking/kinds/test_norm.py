@@ -12,24 +12,9 @@ from clearhead.checking.check import check
 from clearhead.checking.kinds.norm_case import open_norm
 from clearhead.checking.kinds.norm_eps import epsilon
 from clearhead.checking.kinds.norm_formulas import LAYER, RMS, affine, best, faulty, legal, other_axes
-from clearhead.checking.report import Report
 from clearhead.checking.settings import Settings
 from clearhead.checking.target import target_of
-
-
-def chosen(cases: list[Case], right: int = 0) -> list[object]:
-    """Each fault once, and the first right ones; the others are slow together."""
-    seen: set[str | None] = set()
-    made = []
-    for index, case in enumerate(cases):
-        quick = index < right if case.fault is None else case.fault not in seen
-        seen.add(case.fault)
-        made.append(pytest.param(case, id=case.name, marks=() if quick else pytest.mark.slow))
-    return made
-
-
-def report(module: object, case: Case) -> Report:
-    return check(getattr(module, case.name), kind=None if case.guess else case.kind, **case.options)
+from tests.checking.kinds.sets import chosen, report
 
 
 @pytest.mark.parametrize("case", chosen(norm.CASES))

@@ -13,23 +13,8 @@ from bench.checking.case import Case
 from bench.checking.first import positions, positions_right, rotary_right
 from clearhead.checking.check import check
 from clearhead.checking.kinds.positions_sinusoids import known_mistake, waves
-from clearhead.checking.report import Report
 from clearhead.ops.positions import sinusoids, sinusoids_in_halves
-
-
-def chosen(cases: list[Case], right: int = 0) -> list[object]:
-    """Each fault once, and the first right ones; the others are slow together."""
-    seen: set[str | None] = set()
-    made = []
-    for index, case in enumerate(cases):
-        quick = index < right if case.fault is None else case.fault not in seen
-        seen.add(case.fault)
-        made.append(pytest.param(case, id=case.name, marks=() if quick else pytest.mark.slow))
-    return made
-
-
-def report(module: object, case: Case) -> Report:
-    return check(getattr(module, case.name), kind=None if case.guess else case.kind, **case.options)
+from tests.checking.kinds.sets import chosen, report
 
 
 @pytest.mark.parametrize("case", chosen(positions.CASES))

@@ -13,26 +13,11 @@ from clearhead.checking.kinds.rotary_case import matrices
 from clearhead.checking.kinds.rotary_frequencies import frequencies, known_mistake
 from clearhead.checking.kinds.rotary_pairs import pairs_of, unequal
 from clearhead.checking.kinds.rotary_tables import tables_of
-from clearhead.checking.report import Report
 from clearhead.checking.settings import Settings
 from clearhead.checking.target import target_of
 from clearhead.checking.watch import Record
 from clearhead.ops.rotary import turn_half_split, turn_interleaved
-
-
-def chosen(cases: list[Case], right: int = 0) -> list[object]:
-    """Each fault once, and the first right ones; the others are slow together."""
-    seen: set[str | None] = set()
-    made = []
-    for index, case in enumerate(cases):
-        quick = index < right if case.fault is None else case.fault not in seen
-        seen.add(case.fault)
-        made.append(pytest.param(case, id=case.name, marks=() if quick else pytest.mark.slow))
-    return made
-
-
-def report(module: object, case: Case) -> Report:
-    return check(getattr(module, case.name), kind=None if case.guess else case.kind, **case.options)
+from tests.checking.kinds.sets import chosen, report
 
 
 @pytest.mark.parametrize("case", chosen(rotary.CASES))

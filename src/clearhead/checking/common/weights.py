@@ -13,13 +13,12 @@ from clearhead.checking.claims import says, stated
 from clearhead.checking.common.heads_tied import heads_tied
 from clearhead.checking.common.registered import registered
 from clearhead.checking.common.shared import shared, tying
-from clearhead.checking.common.unused import unused
 from clearhead.checking.kinds.kind import Found
 from clearhead.checking.report import Check, Fault
 from clearhead.checking.target import Target
 from clearhead.messages import say
 
-__all__ = ["unused", "weights"]
+__all__ = ["weights"]
 
 LAST = (
     r"(^|\.|_)(o|wo|w_o|o_proj|out|out_proj|output|to_out|c_proj|proj|proj_out|projection|fc2|w2|down|down_proj|lin2|linear2|"

@@ -14,7 +14,8 @@ from clearhead.checking.common.devices import devices
 from clearhead.checking.common.modes import modes
 from clearhead.checking.common.precision import precision
 from clearhead.checking.common.rows import rows
-from clearhead.checking.common.weights import unused, weights
+from clearhead.checking.common.unused import unused
+from clearhead.checking.common.weights import weights
 from clearhead.checking.kinds import norm
 from clearhead.checking.kinds.attention import asked, behaviour
 from clearhead.checking.kinds.block_claims import texts_of

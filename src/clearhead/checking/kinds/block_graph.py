@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from clearhead.checking.watch import _line
+from clearhead.checking.watch import WithArguments, _line
 
 
 @dataclass(eq=False)
-class Node:
+class Node(WithArguments):
     """A tensor as one operation gave it.
 
     Args:
@@ -46,12 +46,6 @@ class Node:
     def shape(self) -> tuple[int, ...]:
         """Of its value."""
         return tuple(self.value.shape)
-
-    def argument(self, position: int, keyword: str, default: Any = None) -> Any:
-        """An argument, given by position or by keyword."""
-        if position < len(self.arguments):
-            return self.arguments[position]
-        return self.keywords.get(keyword, default)
 
 
 @dataclass

@@ -16,7 +16,8 @@ from clearhead.checking.claims import size, stated
 from clearhead.checking.common.modes import modes
 from clearhead.checking.common.precision import precision
 from clearhead.checking.common.rows import rows
-from clearhead.checking.common.weights import unused, weights
+from clearhead.checking.common.unused import unused
+from clearhead.checking.common.weights import weights
 from clearhead.checking.constructing import USUAL
 from clearhead.checking.kinds.attention import asked
 from clearhead.checking.kinds.block_found import Watched, asked_of, blocks_in

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from clearhead.checking.kinds.causality import place, watched_with
+from clearhead.checking.kinds.causality import watched_with
 from clearhead.checking.kinds.cores import constants, cores, range_of
 from clearhead.checking.kinds.kind import Found
 from clearhead.checking.kinds.masks_found import MaskUse
@@ -133,4 +133,4 @@ def _note(lows: list[float]) -> tuple[str, ...]:
     return (say("attention.finite_note", constant=f"{lows[0]:.3g}"),) if lows else ()
 
 
-__all__ = ["Stressed", "finite_mask", "place", "stressed"]
+__all__ = ["Stressed", "finite_mask", "stressed"]
