@@ -6,6 +6,7 @@
 #   make test     format, lint, types, all tests but the slow ones
 #   make slow     the tests that take minutes: kills, compilation with a C++ compiler
 #   make proofs   small trainings that show what the notes say; WRITE=1 writes docs/proofs.md from them
+#   make clients  checks the code of published packages, installed into .clients; WRITE=1 writes the table
 #   make bench    measurements beside nanoGPT and the course: make bench NANOGPT=path/model.py COURSE=path/gpt.py
 #   make format   puts the source into the form that `make test` asks for
 #   make clean    removes .venv and what tools left behind; runs/ stays
@@ -27,13 +28,14 @@ COURSE ?=
 
 BIN := .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 PIP := $(BIN)/python -m pip install $(QUIET) --disable-pip-version-check --no-compile -c constraints.txt
+CLIENTS := .clients/$(notdir $(BIN))/python -m pip install $(QUIET) --disable-pip-version-check --no-compile -c constraints.txt
 MADE_FROM := pyproject.toml constraints.txt
 
 # The tests start many interpreters: let the first one keep what it compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install test slow proofs bench format clean
+.PHONY: help demo install test slow proofs clients bench format clean
 
 help:
 	@$(PYTHON) -c "print(''.join(line[2:] for line in open('Makefile', encoding='utf-8') if line.startswith('#   ')), end='')"
@@ -86,6 +88,17 @@ slow: .venv/.tools
 proofs: .venv/.package
 	$(BIN)/python -m proofs $(if $(WRITE),--write)
 
+# An environment of its own: these packages must not decide which versions the project is tested with.
+.clients/.made: clients.txt $(MADE_FROM)
+	@echo "Installing published packages into .clients (QUIET= shows how far it is)"
+	@$(PYTHON) -m venv .clients
+	@$(CLIENTS) -e ".[test]"
+	@$(CLIENTS) --no-deps -r clients.txt
+	@$(PYTHON) -c "open('.clients/.made', 'w').close()"
+
+clients: .clients/.made
+	.clients/$(notdir $(BIN))/python -m bench.checking.public.run $(if $(WRITE),--write)
+
 bench: .venv/.tools
 	$(BIN)/python -m bench.decode_speed
 	$(BIN)/python -m bench.decode_cost
@@ -104,4 +117,4 @@ format: .venv/.tools
 	$(BIN)/ruff format .
 
 clean:
-	@$(PYTHON) -c "import glob, shutil; [shutil.rmtree(path, ignore_errors=True) for pattern in ('.venv', 'build', 'dist', 'src/*.egg-info', '.*_cache', '.hypothesis') for path in glob.glob(pattern)]"
+	@$(PYTHON) -c "import glob, shutil; [shutil.rmtree(path, ignore_errors=True) for pattern in ('.venv', '.clients', 'build', 'dist', 'src/*.egg-info', '.*_cache', '.hypothesis') for path in glob.glob(pattern)]"

@@ -1,0 +1,1 @@
+"""Published packages under check; `make clients` installs them. Nothing of theirs is here."""

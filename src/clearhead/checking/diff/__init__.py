@@ -1,0 +1,1 @@
+"""Where two models first part, and why."""
