@@ -28,6 +28,7 @@ from clearhead.messages import (
     closing,
     conversations,
     data,
+    diff_ours,
     estimates,
     exchange,
     exchange_export,
@@ -101,4 +102,5 @@ MESSAGES: dict[str, tuple[str, str]] = {
     **plotting.MESSAGES,
     **closing.MESSAGES,
     **loops.MESSAGES,
+    **diff_ours.MESSAGES,
 }
