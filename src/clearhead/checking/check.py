@@ -15,6 +15,8 @@ from clearhead.checking.report import Report
 from clearhead.checking.settings import Settings
 from clearhead.checking.strangers import Attempt
 from clearhead.checking.target import Target, resolve, target_of
+from clearhead.checking.unused import unused
+from clearhead.checking.wrapping import told, wrapper
 from clearhead.messages import UserError, say
 
 
@@ -96,7 +98,7 @@ def _opened(target: Target, settings: Settings) -> tuple[Kind, Any]:
     """The kind, and the target as it is called; of the kinds that it may be, the first that can be called."""
     if settings.kind is not None and settings.kind not in KINDS:
         raise UserError(say("check.no_kind", kind=settings.kind, known=", ".join(KINDS)))
-    tried = []
+    tried: list[tuple[str, str]] = []
     for name in [settings.kind] if settings.kind else guessed(target):
         kind = KINDS.get(name)
         if kind is None:
@@ -104,10 +106,19 @@ def _opened(target: Target, settings: Settings) -> tuple[Kind, Any]:
         with Attempt() as attempt:
             return kind, kind.open(target, settings)
         lines = attempt.error.tried if isinstance(attempt.error, NoInterfaceError) else [attempt.reason]
-        tried += [f"{name}: {line}" for line in lines]
+        tried += [(name, line) for line in lines]
         if isinstance(attempt.error, UserError):
             raise attempt.error
-    raise UserError(say("check.no_interface", name=target.name, tried="; ".join(dict.fromkeys(tried[:6]))))
+    likely = settings.kind or next(iter(guessed(target)), "attention")
+    raise UserError(
+        say(
+            "check.no_interface",
+            name=target.name,
+            tried=told(tried),
+            kind=likely,
+            wrapper=wrapper(target, likely),
+        )
+    )
 
 
 def _report(target: Target, kind: Kind, settings: Settings, found: Found) -> Report:
@@ -117,7 +128,7 @@ def _report(target: Target, kind: Kind, settings: Settings, found: Found) -> Rep
     if settings.only and not checks:
         asked = ", ".join(sorted({each.id for each in found.checks}))
         raise UserError(say("check.only_none", only=", ".join(sorted(settings.only)), kind=kind.name, asked=asked))
-    notes = tuple(dict.fromkeys(found.notes))
+    notes = tuple(dict.fromkeys([*unused(target, kind.name, settings), *found.notes]))
     return Report(target.name, kind.name, settings.kind is None, checks, faults, notes, found.sight, found.rounding)
 
 

@@ -1,9 +1,10 @@
-"""The other process of a check: reads what is asked, writes the report."""
+"""The other process of a check or a comparison: reads what is asked, writes the report."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,23 +12,33 @@ from clearhead.messages import UserError
 
 
 def main() -> None:
-    """Check what standard input asks for, and write the report, or why there is none, where it says."""
-    asked = json.loads(sys.stdin.read())
-    try:
-        made = _report(asked["target"], asked["settings"])
-    except UserError as error:
-        made = {"refused": str(error)}
-    Path(asked["answer"]).write_text(json.dumps(made, ensure_ascii=False), encoding="utf-8")
-
-
-def _report(target: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """Do what standard input asks for, and write the report, or why there is none, where it says."""
+    wanted = json.loads(sys.stdin.read())
     import torch  # noqa: PLC0415 - what is asked is read first
 
+    # Small sizes: threads would wait for each other longer than they work.
+    torch.set_num_threads(wanted["asked"].get("threads") or 1)
+    try:
+        made = {"check": _check, "diff": _diff}[wanted["task"]](wanted["asked"])
+    except UserError as error:
+        made = {"refused": str(error)}
+    Path(wanted["answer"]).write_text(json.dumps(made, ensure_ascii=False), encoding="utf-8")
+
+
+def _check(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """The report on somebody's code."""
     from clearhead.checking.check import check_target  # noqa: PLC0415
     from clearhead.checking.settings import Settings  # noqa: PLC0415
-    from clearhead.checking.target import resolve  # noqa: PLC0415
+    from clearhead.checking.target import caller, resolve  # noqa: PLC0415
 
-    # Small sizes: threads would wait for each other longer than they work.
-    torch.set_num_threads(1)
-    known = Settings(**settings | {"only": frozenset(settings.get("only", ()))})
-    return check_target(resolve(target, known), known).to_dict()
+    settings = dict(asked["settings"])
+    call = None if settings.get("call") is None else caller(settings["call"])
+    known = Settings(**settings | {"only": frozenset(settings.get("only", ())), "call": call})
+    return check_target(resolve(asked["target"], known), known).to_dict()
+
+
+def _diff(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What parts two that have names."""
+    from clearhead.checking.diff.diff import diff  # noqa: PLC0415
+
+    return diff(asked["a"], asked["b"], **asked["tuned"]).to_dict()

@@ -1,4 +1,4 @@
-"""Running a check in a process of its own: somebody's code may crash, or never end. A guard, not a sandbox. Imports without torch."""
+"""Running a check, or a comparison, in a process of its own: somebody's code may crash, or never end. A guard, not a sandbox. Imports without torch."""
 
 from __future__ import annotations
 
@@ -9,14 +9,28 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from clearhead.messages import UserError, say
 
 CHILD = "from clearhead.checking.child import main; main()"
 MOMENT = 4.0
 """Seconds after which a reader wants to know that something is being done."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """Why the other process gave no answer.
+
+    Args:
+        id: "check.endless" or "check.crashed".
+        evidence: what happened, and what to do.
+    """
+
+    id: str
+    evidence: str
 
 
 def guarded(
@@ -26,7 +40,7 @@ def guarded(
 
     Args:
         target: the name of somebody's code, or a model.
-        settings: the fields of `Settings` that the user gave, as JSON can hold them.
+        settings: the fields of `Settings` that the user gave, as JSON can hold them; `call` as the name of a function.
         seconds: how long it may take.
         patient: called once if it takes longer than a moment.
 
@@ -36,9 +50,58 @@ def guarded(
     Raises:
         UserError: if the code cannot be checked, as the other process says.
     """
+    made = apart("check", {"target": target, "settings": dict(settings)}, seconds, patient)
+    return _ended(target, made) if isinstance(made, Ended) else made
+
+
+def guarded_diff(
+    a: str,
+    b: str,
+    tuned: Mapping[str, Any],
+    seconds: float,
+    patient: Callable[[], None] = lambda: None,
+    *,
+    threads: int | None = None,
+) -> dict[str, Any]:
+    """What a comparison found, as plain data, made by another process within a time limit.
+
+    Args:
+        a: the first of the two, by its name.
+        b: the second.
+        tuned: the other arguments of `diff`, as JSON can hold them.
+        seconds: how long it may take.
+        patient: called once if it takes longer than a moment.
+        threads: how many it may use; one if None.
+
+    Returns:
+        `Difference.to_dict()`.
+
+    Raises:
+        UserError: if the two cannot be compared, as the other process says, or it crashed or took too long.
+    """
+    made = apart("diff", {"a": a, "b": b, "tuned": dict(tuned), "threads": threads}, seconds, patient)
+    if isinstance(made, Ended):
+        raise UserError(made.evidence)
+    return made
+
+
+def apart(
+    task: Literal["check", "diff"], asked: Mapping[str, Any], seconds: float, patient: Callable[[], None]
+) -> dict[str, Any] | Ended:
+    """What another process answers, or why it does not.
+
+    Args:
+        task: what is to be done, as `child` knows it.
+        asked: what it needs to know, as JSON can hold it.
+        seconds: how long it may take.
+        patient: called once if it takes longer than a moment.
+
+    Raises:
+        UserError: if it refuses.
+    """
     with tempfile.TemporaryDirectory(prefix="clearhead-check-") as folder:
         answer = Path(folder) / "report.json"
-        request = json.dumps({"target": target, "settings": dict(settings), "answer": str(answer)})
+        request = json.dumps({"task": task, "asked": dict(asked), "answer": str(answer)})
         # What the code prints is not the answer: it goes where messages go.
         child = subprocess.Popen(
             [sys.executable, "-c", CHILD],
@@ -51,7 +114,7 @@ def guarded(
             if not _done(child, request, min(MOMENT, seconds)):
                 patient()
                 if not _done(child, None, max(seconds - MOMENT, 0.0)):
-                    return _ended(target, "check.endless", say("check.endless", seconds=f"{seconds:g}"))
+                    return Ended("check.endless", say("check.endless", seconds=f"{seconds:g}"))
         finally:
             _end(child)
         if answer.exists():
@@ -59,7 +122,7 @@ def guarded(
             if "refused" in made:
                 raise UserError(str(made["refused"]))
             return made
-        return _ended(target, "check.crashed", say("check.crashed", status=_status(child.returncode)))
+        return Ended("check.crashed", say("check.crashed", status=_status(child.returncode)))
 
 
 def _done(child: subprocess.Popen[str], request: str | None, seconds: float) -> bool:
@@ -93,8 +156,9 @@ def _status(code: int | None) -> str:
     return str(code)
 
 
-def _ended(target: str, id: str, evidence: str) -> dict[str, Any]:
-    check = {"id": id, "verdict": "error", "evidence": evidence, "largest": 0.0}
+def _ended(target: str, ended: Ended) -> dict[str, Any]:
+    """The report on code whose process gave no answer."""
+    check = {"id": ended.id, "verdict": "error", "evidence": ended.evidence, "largest": 0.0}
     return {
         "target": target, "kind": "", "ok": False, "guessed": True, "checks": [check], "faults": [], "notes": [], "sight": None,
         "rounding": [],

@@ -129,6 +129,15 @@ def resolve(name: str, settings: Settings) -> Target:
     Raises:
         UserError: if there is no such file, module or name, if importing it fails, or if a constructor cannot be given what it asks for.
     """
+    return target_of(named(name), name, settings)
+
+
+def named(name: str) -> Any:
+    """What `FILE.py:NAME` or `package.module:NAME` names, as it stands there.
+
+    Raises:
+        UserError: if there is no such file, module or name, or if importing it fails.
+    """
     place, _, attribute = name.rpartition(":")
     if not place or not attribute:
         raise UserError(say("check.no_name", name=name))
@@ -138,7 +147,19 @@ def resolve(name: str, settings: Settings) -> Target:
             known = _own_names(found)
             raise UserError(say("check.no_attribute", place=place, name=part, known=known))
         found = getattr(found, part)
-    return target_of(found, name, settings)
+    return found
+
+
+def caller(name: str) -> Callable[..., Any]:
+    """The function that `FILE.py:NAME` names, by which a user runs their code: `call(module, input)`.
+
+    Raises:
+        UserError: as `named`, or if it is no function.
+    """
+    found = named(name)
+    if not callable(found) or isinstance(found, type):
+        raise UserError(say("check.no_call", name=name, found=type(found).__name__))
+    return found  # type: ignore[no-any-return]
 
 
 def target_of(found: Any, name: str, settings: Settings) -> Target:

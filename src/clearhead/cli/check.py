@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,12 @@ from jsonargparse import ArgumentParser, Namespace
 
 from clearhead.checking.guard import guarded
 from clearhead.cli.check_page import page
+from clearhead.cli.check_shared import GUARD, KINDS, as_json, is_code, must_be_possible, pair, refusing
 from clearhead.cli.check_text import lines
 from clearhead.cli.loading import loaded_model
 from clearhead.cli.options import MODEL, parse, parser, tell, use_threads
 from clearhead.messages import UserError, say
 
-KINDS = "attention, sdpa, block, encoder, lm, seq2seq, norm, rotary, positions, loss or sampler"
 SIZES = {
     "width": "features of a position, where that cannot be found out",
     "heads": "query heads",
@@ -48,6 +47,9 @@ def options() -> ArgumentParser:
         default=[],
         help="KEY=VALUE, an argument of the constructor; may be given again",
     )
+    made.add_argument(
+        "--call", type=str, default=None, help="FILE.py:NAME of a function, call(module, input), that runs the code"
+    )
     made.add_argument("--only", type=str, default=None, help="ids of the checks to run, with commas")
     made.add_argument(
         "--threads", type=int, default=None, help="CPU threads for a model; as many as PyTorch picks if not given"
@@ -58,7 +60,7 @@ def options() -> ArgumentParser:
         "--time-limit",
         type=float,
         default=120.0,
-        help="seconds; the code runs in a process of its own, which is a guard against crashes and endless loops, not a sandbox",
+        help=GUARD,
     )
     made.add_argument("--html", type=str, default=None, help="write the report as a page that needs nothing else")
     made.add_argument("--json", action="store_true", help="print one JSON object")
@@ -67,26 +69,27 @@ def options() -> ArgumentParser:
 
 def run(arguments: Sequence[str]) -> int:
     """Check; 0 if all is right, 1 if a fault was found, 2 if it could not be checked."""
-    asked = parse(options(), arguments)
-    if asked.html is not None and not Path(asked.html).parent.is_dir():
-        raise UserError(say("cli.check.no_folder", path=asked.html, folder=Path(asked.html).parent))
-    if not asked.time_limit > 0:
-        raise UserError(say("training.setting", name="time-limit", value=asked.time_limit, wanted="> 0"))
+    with refusing(arguments):
+        return _run(parse(options(), arguments))
+
+
+def _run(asked: Namespace) -> int:
+    must_be_possible(asked)
     report = _report(asked)
     # The page first: whoever reads the lines may stop reading before they end.
     if asked.html is not None:
         Path(asked.html).write_text(page(report), encoding="utf-8")
         tell(say("cli.check.page", path=asked.html))
-    print(json.dumps(report, ensure_ascii=False) if asked.json else "\n".join(lines(report)))
-    return _status(report)
+    status = _status(report)
+    failed = {"error": _failed(report)[0]} if status == 2 else {}
+    print(as_json(report | failed) if asked.json else "\n".join(lines(report)))
+    return status
 
 
 def _report(asked: Namespace) -> dict[str, Any]:
     """The report as plain data; somebody's code runs in another process, a model, which is data, in this one."""
     working, settings = say("cli.check.working", target=asked.target), _settings(asked)
-    if asked.target.endswith(".py"):
-        raise UserError(say("check.no_name", name=asked.target))
-    if ":" in asked.target and not Path(asked.target).exists():
+    if is_code(asked.target):
         return guarded(asked.target, settings, asked.time_limit, lambda: tell(working))
     use_threads(asked.threads)
     loaded = loaded_model(asked.target, "float32", "cpu")
@@ -96,13 +99,26 @@ def _report(asked: Namespace) -> dict[str, Any]:
 
     if is_large(loaded.model):
         tell(working)
-    return model_report(asked.target, loaded, Settings(seed=asked.seed, only=frozenset(settings["only"]))).to_dict()
+    report = model_report(asked.target, loaded, Settings(seed=asked.seed, only=frozenset(settings["only"]))).to_dict()
+    return report | {"notes": [*_idle(asked), *report["notes"]]}
+
+
+def _idle(asked: Namespace) -> list[str]:
+    """What to say of flags about code that were given with a model."""
+    flags = [*("kind", "causal", "no_causal", "mask_true", "set", "call", "rounding"), *SIZES]
+    given = [f"--{name.replace('_', '-')}" for name in flags if asked[name.replace("-", "_")] not in (None, False, [])]
+    return [say("cli.check.model_says", flags=", ".join(given))] if given else []
 
 
 def _status(report: dict[str, Any]) -> int:
-    if any(check["verdict"] == "error" for check in report["checks"]) and not report["faults"]:
+    if _failed(report) and not report["faults"]:
         return 2
     return 0 if report["ok"] else 1
+
+
+def _failed(report: dict[str, Any]) -> list[str]:
+    """Why checks could not be made."""
+    return [check["evidence"] for check in report["checks"] if check["verdict"] == "error"]
 
 
 def _settings(asked: Namespace) -> dict[str, Any]:
@@ -120,20 +136,9 @@ def _settings(asked: Namespace) -> dict[str, Any]:
         "kind": asked.kind,
         "causal": True if asked.causal else False if asked.no_causal else None,
         "mask_true": asked.mask_true,
-        "values": dict(map(_pair, asked.set)),
+        "values": dict(map(pair, asked.set)),
+        "call": asked.call,
         "only": [] if asked.only is None else [each.strip() for each in asked.only.split(",") if each.strip()],
         "seed": asked.seed,
         "rounding": asked.rounding,
     }
-
-
-def _pair(written: str) -> tuple[str, Any]:
-    """KEY=VALUE; the value as JSON if it is that, otherwise as a word. Python's own words for true, false and nothing are understood."""
-    key, found, value = written.partition("=")
-    if not found or not key:
-        raise UserError(say("cli.check.set", written=written))
-    value = {"True": "true", "False": "false", "None": "null"}.get(value, value)
-    try:
-        return key, json.loads(value)
-    except ValueError:
-        return key, value

@@ -46,8 +46,32 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "没有 {kind} 这一类；--kind 可取 {known}",
     ),
     "check.no_interface": (
-        "{name} could not be called in any known way ({tried}); say what it is with --kind, or give sizes, or wrap it: ch.check(module, kind=..., call=lambda m, x: m(...))",
-        "{name} 无法以任何已知方式调用（{tried}）；请用 --kind 说明它是什么，给出尺寸，或自行包装：ch.check(module, kind=..., call=lambda m, x: m(...))",
+        "{name} could not be called in any known way ({tried}); say what it is with --kind, give the sizes, or say how it is run, in a file wrap.py:\n"
+        "{wrapper}\n"
+        "and add --kind {kind} --call wrap.py:call; in Python: ch.check(module, kind='{kind}', call=call)",
+        "{name} 无法以任何已知方式调用（{tried}）；请用 --kind 说明它是什么，给出尺寸，或在文件 wrap.py 中写明如何运行它：\n"
+        "{wrapper}\n"
+        "并加上 --kind {kind} --call wrap.py:call；在 Python 中：ch.check(module, kind='{kind}', call=call)",
+    ),
+    "check.no_call": (
+        "--call {name} names a {found}; it takes a function, call(module, input), that gives the output",
+        "--call {name} 指的是 {found}；需要一个函数 call(module, input)，返回输出",
+    ),
+    "check.other_kind": (
+        "it was checked as {kind}, as --kind says; by its names and parts it is rather {likely}",
+        "按 --kind 作为 {kind} 检查；从名称和组成看，它更像 {likely}",
+    ),
+    "check.size_not_asked": (
+        "{flag} {value} was not used: nothing that is asked of {kind} depends on it",
+        "{flag} {value} 未被使用：对 {kind} 的检查与它无关",
+    ),
+    "check.size_contradicted": (
+        "{flag} {value} was believed, though the code itself says {own}",
+        "采用了 {flag} {value}，但代码自己写的是 {own}",
+    ),
+    "check.size_not_built": (
+        "{flag} {value} was not used to build it: none of its parameters ({parameters}) is known to mean that; say --set NAME={value}",
+        "{flag} {value} 未用于构造：它的参数（{parameters}）中没有已知表示该含义的；请写 --set 名字={value}",
     ),
     "check.raises": (
         "{name}, called as {kind}, raises {reason} on a legal input; mend that first, or give the sizes that it needs",

@@ -46,6 +46,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "--causal and --no-causal cannot both be meant; leave one out",
         "--causal 与 --no-causal 不能同时使用；请去掉一个",
     ),
+    "cli.check.model_says": (
+        "{flags} was not used: a model says itself what it is",
+        "{flags} 未被使用：模型自己说明了它是什么",
+    ),
     "cli.check.set": (
         "--set takes KEY=VALUE, not {written}; KEY is a parameter of the constructor",
         "--set 需要 KEY=VALUE 的形式，而不是 {written}；KEY 是构造函数的参数",
