@@ -62,11 +62,13 @@ class Ran:
         module: its name in `named_modules()`, "" for the target itself.
         inputs: the tensors that it was given, positional and by keyword, copies.
         outputs: the tensors that it gave, copies.
+        ended: how many operations had run when it ended.
     """
 
     module: str
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
+    ended: int = 0
 
 
 @dataclass
@@ -148,7 +150,7 @@ def _hooked(module: nn.Module | None, record: Record) -> Iterator[list[str]]:
     def after(name: str) -> Callable[..., None]:
         def leave(_: nn.Module, args: Any, keywords: Any, output: Any) -> None:
             running.pop()
-            record.runs.append(Ran(name, _tensors((args, keywords)), _tensors(output)))
+            record.runs.append(Ran(name, _tensors((args, keywords)), _tensors(output), len(record.ops)))
 
         return leave
 
