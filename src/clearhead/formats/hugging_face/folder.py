@@ -22,6 +22,7 @@ from clearhead.formats.tensors import RenamedTensors, Tensors
 from clearhead.messages import UserError, say
 from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
 from clearhead.models.cost import parameters
+from clearhead.text import NumberTokenizer
 from clearhead.text.lines import shown
 
 WRAPPERS = ("_orig_mod.", "module.")
@@ -43,23 +44,12 @@ def open_folder(path: Path) -> Opened:
     refuse_adapters(path)
     source = path / "config.json"
     data = read_object(source)
-    family = _family(data, source)
-    fields = Fields(data, source, family.name)
-    with possible(fields):
-        config = family.read(fields)
-        fields.done()
-    tensors = open_safetensors(path)
-    if isinstance(config, EncoderConfig):
-        config = with_head(config, path, _classes(fields), tensors.names)
-    if isinstance(config, EncoderDecoderConfig):
-        config = with_shared_head(config, {_unwrapped(name): name for name in tensors.names}, tensors)
-    _must_be_possible(config, tensors, source)
-    rows = tuple(family.rows(config))
+    family, config, tensors, rows = _understood(data, open_safetensors(path), source, path)
     words = folder_words(path, config, data)
     return Opened(
         config=config,
         tokenizer=words.tokenizer,
-        tensors=_renamed(tensors, family.base, rows),
+        tensors=tensors,
         rows=rows,
         source=path,
         origin=f"Hugging Face {family.name}",
@@ -71,7 +61,66 @@ def open_folder(path: Path) -> Opened:
     )
 
 
-def _family(data: dict[str, Any], source: Path) -> Family:
+def open_held(data: dict[str, Any], tensors: Tensors, source: Path) -> Opened:
+    """A model in memory, as a folder with this configuration and these tensors would be opened; its tokenizer is numbers.
+
+    Args:
+        data: the fields of config.json.
+        tensors: the weights, by the names that a file has for them.
+        source: what the model is called in messages; no folder of that name is looked into.
+
+    Raises:
+        UserError: as `open_folder`.
+    """
+    family, config, renamed, rows = _understood(data, tensors, source, None)
+    return Opened(
+        config=config,
+        tokenizer=NumberTokenizer(config.vocab),
+        tensors=renamed,
+        rows=rows,
+        source=source,
+        origin=f"Hugging Face {family.name}",
+        unused=family.unused,
+        # What is under check may have gone wrong: that is said of its output.
+        finite=False,
+    )
+
+
+def config_in(data: dict[str, Any], source: Path) -> Config:
+    """The configuration in the fields of a config.json, every one of them understood; without what the tensors tell of the head.
+
+    Raises:
+        UserError: if a field is not understood.
+    """
+    family = family_of(data, source)
+    fields = Fields(data, source, family.name)
+    with possible(fields):
+        config = family.read(fields)
+        fields.done()
+    return config
+
+
+def _understood(
+    data: dict[str, Any], tensors: Tensors, source: Path, folder: Path | None
+) -> tuple[Family, Config, Tensors, tuple[Row, ...]]:
+    """The family, the model, and its tensors under the names that the family's table has for them.
+
+    Raises:
+        UserError: as `open_folder`.
+    """
+    family, config = family_of(data, source), config_in(data, source)
+    if isinstance(config, EncoderConfig):
+        # Only a folder can have further modules.
+        place = source / "config.json" if folder is None else folder
+        config = with_head(config, place, _classes(Fields(data, source, family.name)), tensors.names)
+    if isinstance(config, EncoderDecoderConfig):
+        config = with_shared_head(config, {_unwrapped(name): name for name in tensors.names}, tensors)
+    _must_be_possible(config, tensors, source)
+    rows = tuple(family.rows(config))
+    return family, config, _renamed(tensors, family.base, rows), rows
+
+
+def family_of(data: dict[str, Any], source: Path) -> Family:
     """The family that a configuration names: by `model_type`; by the class of the model where that is not there.
 
     Raises:
