@@ -28,6 +28,7 @@ from clearhead.messages import (
     closing,
     conversations,
     data,
+    diff_command,
     diff_ours,
     estimates,
     exchange,
@@ -102,5 +103,6 @@ MESSAGES: dict[str, tuple[str, str]] = {
     **plotting.MESSAGES,
     **closing.MESSAGES,
     **loops.MESSAGES,
+    **diff_command.MESSAGES,
     **diff_ours.MESSAGES,
 }
