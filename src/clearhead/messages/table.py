@@ -30,6 +30,7 @@ from clearhead.messages import (
     data,
     diff_command,
     diff_ours,
+    diff_weights,
     estimates,
     exchange,
     exchange_export,
@@ -105,4 +106,5 @@ MESSAGES: dict[str, tuple[str, str]] = {
     **loops.MESSAGES,
     **diff_command.MESSAGES,
     **diff_ours.MESSAGES,
+    **diff_weights.MESSAGES,
 }
