@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from clearhead.checking.asserts import assert_causal as assert_causal
     from clearhead.checking.asserts import assert_padding_invariant as assert_padding_invariant
     from clearhead.checking.asserts import assert_rounding_only as assert_rounding_only
+    from clearhead.checking.asserts import assert_same as assert_same
     from clearhead.checking.resuming import check_resume as check_resume
     from clearhead.checking.speculating import check_speculative as check_speculative
     from clearhead.checking.state_dicts import check_state_dict as check_state_dict
@@ -28,6 +29,7 @@ __getattr__ = lazily(
         "assert_causal": "clearhead.checking.asserts",
         "assert_padding_invariant": "clearhead.checking.asserts",
         "assert_rounding_only": "clearhead.checking.asserts",
+        "assert_same": "clearhead.checking.asserts",
         "check_accumulation": "clearhead.checking.accumulating",
         "check_resume": "clearhead.checking.resuming",
         "check_speculative": "clearhead.checking.speculating",

@@ -7,14 +7,18 @@ def test_attention(): assert_causal(MyAttention(64, 4))
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from torch import nn
 
 from clearhead.checking.check import check
+from clearhead.checking.diff.diff import diff
+from clearhead.checking.diff.report import Difference
+from clearhead.checking.diff.said import comparable, lines
 from clearhead.checking.report import Fault, Report
 from clearhead.checking.rounding import Rounding, rounding_of
 from clearhead.checking.sight import drawn
+from clearhead.formats.load import Loaded
 from clearhead.messages import say
 
 CAUSAL = (
@@ -137,6 +141,40 @@ def assert_rounding_only(one: Any, other: Any, *inputs: Any) -> Rounding:
     found = rounding_of(one, other, *inputs)
     if found.verdict == "fault":
         raise AssertionError(found.text)
+    return found
+
+
+def assert_same(
+    a: Checked | Loaded,
+    b: Checked | Loaded,
+    *,
+    text: str | None = None,
+    weights: Literal["own", "a"] | None = None,
+    kind: str | None = None,
+    values: Mapping[str, Any] | None = None,
+    seed: int = 0,
+) -> Difference:
+    """Two models, or two pieces of code, compute the same to rounding, stage by stage; gives what was compared.
+
+    Args:
+        a: anybody's module, class or factory, or a MODEL, as `diff` takes it.
+        b: another one.
+        text: a text that both read; random inputs if None.
+        weights: "own" to leave each its own, "a" to give B those of A; by default B gets A's if it is a class.
+        kind: of code; guessed if None.
+        values: arguments for constructors.
+        seed: of all random inputs.
+
+    Raises:
+        AssertionError: if they part, with the place, why, and the stages around it; or if no result could be compared.
+        UserError: if one of them cannot be run, or they do not take the same inputs.
+    """
+    found = diff(a, b, text=text, weights=weights, kind=kind, values=values, seed=seed)
+    plain = found.to_dict()
+    if found.ok and not comparable(plain):
+        raise AssertionError(say("asserts.same_vacuous", a=found.a, b=found.b))
+    if not found.ok:
+        raise AssertionError("\n".join([say("asserts.same", a=found.a, b=found.b), *lines(plain)]))
     return found
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from jsonargparse import ArgumentParser, Namespace
 
-from clearhead.checking.diff.said import lines
+from clearhead.checking.diff.said import comparable, lines
 from clearhead.checking.guard import guarded_diff
 from clearhead.cli.check_shared import GUARD, KINDS, as_json, is_code, must_be_possible, pair, refusing
 from clearhead.cli.diff_page import page
@@ -56,6 +56,8 @@ def run(arguments: Sequence[str]) -> int:
 def _run(asked: Namespace) -> int:
     must_be_possible(asked)
     found = _found(asked)
+    if found["ok"] and not comparable(found):
+        raise UserError(say("diff.nothing", a=asked.a, b=asked.b))
     # The page first: whoever reads the lines may stop reading before they end.
     if asked.html is not None:
         Path(asked.html).write_text(page(found), encoding="utf-8")

@@ -28,8 +28,8 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "在舍入范围内相等：以 {given} 比较了 {a} 与 {b} 的 {count} 个阶段；最大差异为其大小的 {largest}，舍入可解释 {allowed}",
     ),
     "diff.nothing": (
-        "{a} and {b}: no stage could be compared",
-        "{a} 与 {b}：没有任何阶段可以比较",
+        "{a} and {b}: what they give could not be compared, so that nothing is shown; name two that take and give the same",
+        "{a} 与 {b}：两者的结果无法比较，因此什么也没有证明；请给出输入和输出一致的两者",
     ),
     "diff.parts": (
         "they part at {place}: the difference is {largest} of the size, rounding explains {allowed}; {count} stages before it are equal (on {given})",
@@ -74,7 +74,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     ),
     "asserts.same": ("{a} and {b} are not the same:", "{a} 与 {b} 不相同："),
     "asserts.same_vacuous": (
-        "{a} and {b}: no stage could be compared, so that nothing is shown; give modules that take the same inputs",
-        "{a} 与 {b}：没有任何阶段可以比较，因此无法证明；请给出接受相同输入的模块",
+        "{a} and {b}: what they give could not be compared, so that nothing is shown; give two that take and give the same",
+        "{a} 与 {b}：两者的结果无法比较，因此什么也没有证明；请给出输入和输出一致的两者",
     ),
 }

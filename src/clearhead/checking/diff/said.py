@@ -33,12 +33,17 @@ def lines(found: Mapping[str, Any], *, every: bool = False) -> Iterator[str]:
         yield f"  {say('diff.note')} {note}"
 
 
+def comparable(found: Mapping[str, Any]) -> bool:
+    """Whether anything was shown: the results of the two stand beside each other."""
+    return bool(found["pairs"]) and found["pairs"][-1]["held"] != "unpaired"
+
+
 def verdict(found: Mapping[str, Any]) -> str:
     """One sentence: equal, with the evidence, or where the two part."""
     compared = [pair for pair in found["pairs"] if pair["held"] != "unpaired"]
     if found["first"] is None:
         worst = max(compared, key=_beside_allowed, default=None)
-        if worst is None:
+        if worst is None or not comparable(found):
             return say("diff.nothing", a=found["a"], b=found["b"])
         largest, allowed = number(worst["largest"]), number(worst["allowed"])
         return say(
