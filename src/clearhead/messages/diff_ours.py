@@ -57,4 +57,11 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "variations.word.post_and_last": ("PostNorm with a norm before the head", "PostNorm，且输出头之前有归一化"),
     "variations.word.gate": ("the gate", "门"),
     "variations.word.up": ("the other half", "另一半"),
+    "diff_ours.takes_ids": (
+        "{name} takes whole numbers below its vocabulary, {count} sequence(s) of them; compare it with something that takes the same",
+        "{name} 接受小于词表大小的整数序列，共 {count} 个；请与接受同样输入的对象比较",
+    ),
+    "diff_ours.reason": ("in A {a}; in B {b}", "A 中{a}；B 中{b}"),
+    "diff_ours.in_block": ("{text} (in {block} alone)", "{text}（仅在 {block}）"),
+    "variations.field": ("{field} is {value}", "{field} 为 {value}"),
 }
