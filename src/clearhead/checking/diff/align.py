@@ -1,0 +1,241 @@
+"""Which stage of A stands for which of B, and where the two part.
+
+Two stages are partners if they hold the same numbers to rounding, as they lie or up to a view. What has no partner matters only if the
+results differ: then the walk goes back from the result through everything without a partner, and where this begins, though all that
+it was made of is the same in both, is the parting. What one side merely computes otherwise ends in partners again, and is not counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from clearhead.checking.common.trial import apart
+from clearhead.checking.diff.numbers import Mark, alike, constant, laid, mark, plain
+from clearhead.checking.diff.report import Held, Pair
+from clearhead.checking.diff.side import Stage, Walk
+from clearhead.checking.diff.sources import fed, parents_of
+from clearhead.checking.rounding import GROWTH, UNIT
+
+DEPTH = 16
+"""So many stages, one after the other, may add up as much rounding as `GROWTH` allows for."""
+
+
+EARLY = 16
+"""How far from where the two part the stages are looked for that stand for each other."""
+
+SIZED = 3
+"""How many stages later two that are made alike may be, and still stand for each other better than two that are only as large."""
+
+
+@dataclass
+class Matching:
+    """Partners of two walks.
+
+    Args:
+        partner: places in A -> places in B that hold the same numbers.
+        gap: how far these are apart.
+        parted: pairs of places that stand for each other and differ, the first parting first.
+        cones: of A and of B, what leads to a result that differs and has no partner, in order.
+    """
+
+    partner: dict[int, int] = field(default_factory=dict)
+    gap: dict[int, float] = field(default_factory=dict)
+    parted: dict[int, int] = field(default_factory=dict)
+    cones: tuple[list[int], list[int]] = ((), ())  # type: ignore[assignment]
+
+
+def allowed(kind: torch.dtype, depth: int = 0) -> float:
+    """What rounding explains in a type after so many stages, beside the largest number."""
+    return GROWTH[kind] * UNIT[kind] * (1 + depth / DEPTH)
+
+
+def matched(a: Walk, b: Walk) -> Matching:
+    """Partners by numbers, then what stands for each other where the two part."""
+    found = Matching()
+    _by_numbers(a, b, found)
+    last = (len(a.stages) - 1, len(b.stages) - 1)
+    if min(last) < 0 or found.partner.get(last[0]) == last[1] or _same(a, b, *last):
+        return found
+    found.partner.pop(last[0], None)
+    back = {j: i for i, j in found.partner.items()}
+    back.pop(last[1], None)
+    found.partner = {i: j for j, i in back.items()}
+    found.cones = (_cone(a, set(found.partner)), _cone(b, set(back)))
+    _by_place(a, b, found)
+    return found
+
+
+def aligned(a: Walk, b: Walk) -> tuple[Pair, ...]:
+    """All stages of A with their partners, then those that B alone has; in A's order."""
+    found = matched(a, b)
+    pairs = [_pair(a, b, found, i) for i in range(len(a.stages))]
+    taken = set(found.partner.values()) | set(found.parted.values())
+    named = {pair.b for pair in pairs}
+    alone = [
+        Pair("", stage.name, tuple(stage.value.shape), 0.0, 0.0, "unpaired", stage.where)
+        for j, stage in enumerate(b.stages)
+        if j not in taken and stage.name not in named
+    ]
+    return (*alone, *pairs) if not pairs else (*pairs[:-1], *alone, pairs[-1])
+
+
+def parting(pairs: tuple[Pair, ...]) -> Pair | None:
+    """The first pair that differs; None if the two are equal."""
+    return next((pair for pair in pairs if pair.held == "differs"), None)
+
+
+def _pair(a: Walk, b: Walk, found: Matching, i: int) -> Pair:
+    stage, limit = a.stages[i], _limits(a, b, i)
+    j = found.partner.get(i, found.parted.get(i))
+    if j is None:
+        if i == len(a.stages) - 1 and b.stages and _same(a, b, i, len(b.stages) - 1):
+            j = len(b.stages) - 1
+            gap = _apart(stage.value, b.stages[j].value, limit[1])
+            return _judged(stage, b.stages[j], gap, limit)
+        return Pair(stage.name, "", tuple(stage.value.shape), 0.0, limit[0], "unpaired", stage.where)
+    gap = found.gap[i] if i in found.partner else _apart(stage.value, b.stages[j].value, limit[1])
+    return _judged(stage, b.stages[j], gap, limit, differs=i in found.parted)
+
+
+def _judged(a: Stage, b: Stage, gap: float, limit: tuple[float, float], differs: bool = False) -> Pair:
+    held: Held = "differs" if differs else "equal" if gap <= limit[0] else "island"
+    shown = limit[0] if held == "equal" else limit[1]
+    return Pair(a.name, b.name, tuple(a.value.shape), gap, shown, held, b.where or a.where)
+
+
+def _limits(a: Walk, b: Walk, depth: int) -> tuple[float, float]:
+    """What rounding explains of the type in which both ran, and of the narrowest that was used inside."""
+    kinds = [walk.stages[-1].value.dtype for walk in (a, b) if walk.stages and walk.stages[-1].value.dtype in UNIT]
+    own = max([torch.float64, *kinds], key=lambda kind: UNIT[kind])
+    inside = max([own, a.narrowest, b.narrowest], key=lambda kind: UNIT.get(kind, 0.0))
+    return allowed(own, depth), max(allowed(own, depth), GROWTH[inside] * UNIT[inside])
+
+
+def _apart(x: Tensor, y: Tensor, near: float) -> float:
+    """How far two stages are apart, up to a view where one makes them equal."""
+    x, y = plain(x), plain(y)
+    seen = laid(y, x, near)
+    if seen is None and x.shape != y.shape and x.numel() == y.numel() and x.dim() == y.dim() + 1:
+        seen = None
+    return apart(x, y if seen is None else seen)
+
+
+def _same(a: Walk, b: Walk, i: int, j: int) -> bool:
+    """Whether two results are equal as they lie, or in the shape in which one of them lost an axis."""
+    x, y = plain(a.stages[i].value), plain(b.stages[j].value)
+    if x.numel() != y.numel() or [n for n in x.shape if n > 1] != [n for n in y.shape if n > 1]:
+        return False
+    return apart(x.flatten(), y.flatten()) <= _limits(a, b, max(i, j))[1]
+
+
+def _by_numbers(a: Walk, b: Walk, found: Matching) -> None:
+    """Give each stage of A the stage of B that holds its numbers, one of the same name or the next in order first."""
+    values = ([plain(s.value) for s in a.stages], [plain(s.value) for s in b.stages])
+    marks = ([mark(x) for x in values[0]], [mark(x) for x in values[1]])
+    names = {stage.name: j for j, stage in enumerate(b.stages)}
+    free, expected = set(range(len(b.stages))), 0
+    free -= {j for j in free if constant(values[1][j])}
+    for i, stage in enumerate(a.stages):
+        if constant(values[0][i]):
+            continue
+        near = _limits(a, b, i)[1]
+        wanted = names.get(stage.name, -1)
+        place = (i, expected, wanted)
+        for j in _candidates(marks[0][i], marks[1], free, place):
+            seen = laid(values[1][j], values[0][i], near)
+            if seen is not None:
+                found.partner[i], found.gap[i] = j, apart(seen, values[0][i])
+                free.discard(j)
+                expected = j + 1
+                break
+
+
+def _candidates(own: Mark, others: list[Mark], free: set[int], place: tuple[int, int, int]) -> Iterator[int]:
+    """The free stages of B whose sums are those of a stage of A, the likeliest first."""
+    _, expected, named = place
+    fitting = [j for j in free if alike(own, others[j])]
+    yield from sorted(fitting, key=lambda j: (j != named, abs(j - expected)))
+
+
+def _cone(walk: Walk, known: set[int]) -> list[int]:
+    """What leads to the result without passing through a stage that has a partner, in order."""
+    parents = parents_of(walk)
+    seen, todo = set(), [len(walk.stages) - 1]
+    while todo:
+        place = todo.pop()
+        if place in seen or place in known:
+            continue
+        seen.add(place)
+        todo += parents[place]
+    return sorted(seen)
+
+
+def _by_place(a: Walk, b: Walk, found: Matching) -> None:
+    """Which stages stand for each other from the parting on."""
+    first = _first(a, b, found)
+    last = (len(a.stages) - 1, len(b.stages) - 1)
+    if first is None or first[0] == last[0]:
+        found.parted[last[0]] = last[1]
+        return
+    found.parted[first[0]] = first[1]
+    next_b = first[1] + 1
+    names = {b.stages[j].name: j for j in found.cones[1]}
+    for i in (i for i in found.cones[0] if first[0] < i < last[0]):
+        own = a.stages[i]
+        named = names.get(own.name)
+        if named is not None and named >= next_b and b.stages[named].value.numel() == own.value.numel():
+            found.parted[i], next_b = named, named + 1
+            continue
+        for j in (j for j in found.cones[1] if next_b <= j < last[1]):
+            other = b.stages[j]
+            if other.made_by == own.made_by and other.value.shape == own.value.shape:
+                found.parted[i], next_b = j, j + 1
+                break
+    found.parted[last[0]] = last[1]
+
+
+def _first(a: Walk, b: Walk, found: Matching) -> tuple[int, int] | None:
+    """The parting: of the first stages on both sides without a partner, the two that stand for each other best."""
+    known = set(found.partner), set(found.partner.values())
+    fronts = _frontier(a, known[0], found.cones[0]), _frontier(b, known[1], found.cones[1])
+    tables = [
+        (i, j)
+        for i in fronts[0]
+        for j in fronts[1]
+        if not fed(a.stages[i]) and not fed(b.stages[j]) and _made_alike(a.stages[i], b.stages[j])
+    ]
+    if tables:
+        # A table of angles or of positions is made before anything that uses it.
+        return tables[0]
+    cones = [i for i in found.cones[0] if fed(a.stages[i])], [j for j in found.cones[1] if fed(b.stages[j])]
+    scored = [
+        (x + y + cost, i, j)
+        for x, i in enumerate(cones[0][:EARLY])
+        for y, j in enumerate(cones[1][:EARLY])
+        if (cost := _unlike(a.stages[i], b.stages[j])) is not None
+    ]
+    return min(scored)[1:] if scored else None
+
+
+def _frontier(walk: Walk, known: set[int], cone: list[int]) -> list[int]:
+    """What has no partner though all that it was made of has one."""
+    parents = parents_of(walk)
+    return [place for place in cone if all(parent in known for parent in parents[place])]
+
+
+def _unlike(a: Stage, b: Stage) -> int | None:
+    """How badly two stages stand for each other, None if they cannot."""
+    if a.name == b.name and a.value.shape == b.value.shape:
+        return -1
+    if _made_alike(a, b):
+        return 0
+    same = a.value.numel() == b.value.numel() and not constant(plain(a.value)) and not constant(plain(b.value))
+    return SIZED if same else None
+
+
+def _made_alike(a: Stage, b: Stage) -> bool:
+    return a.made_by == b.made_by != "" and a.value.shape == b.value.shape

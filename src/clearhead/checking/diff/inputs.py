@@ -1,0 +1,94 @@
+"""What two sides can both be given."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from clearhead.checking.diff.code import CodeSide
+from clearhead.checking.diff.side import Given, Side, Tuned
+from clearhead.messages import UserError, say
+
+ROWS, LENGTHS = 2, (11, 7, 5, 16, 32, 64, 3, 2, 1)
+"""Sizes unlike each other and unlike the usual numbers of heads; lengths are tried in this order."""
+
+COUNT = {"encoder-decoder": 2}
+"""How many inputs a model of ours takes, by its architecture; one if not named."""
+
+
+def inputs_for(a: Side, b: Side, tuned: Tuned) -> Given:
+    """The same inputs for both: ids of the text, else random ids below the smaller vocabulary, vectors where vectors are taken.
+
+    Args:
+        a: one side; it is asked first what it takes.
+        b: the other.
+        tuned: the text, and the seed of random inputs.
+
+    Raises:
+        UserError: if a text is given and neither side has a tokenizer, or the two do not take the same inputs.
+    """
+    if tuned.text is not None:
+        return _of_text(a, b, tuned.text)
+    reasons = []
+    for length in LENGTHS:
+        for given in _drawn(a, b, length, tuned.seed):
+            reason = next((each for each in (_refused(a, given), _refused(b, given)) if each), "")
+            if not reason:
+                return given
+            reasons.append(reason)
+    raise UserError(say("diff.inputs_differ", a=a.name, b=b.name, reason=next(iter(reasons), "-")))
+
+
+def _refused(side: Side, given: Given) -> str:
+    """Why a side does not take the inputs, "" if it does or that is not known before it runs."""
+    return side.takes(given) if isinstance(side, CodeSide) else ""
+
+
+def _drawn(a: Side, b: Side, length: int, seed: int) -> list[Given]:
+    """Random inputs of one length, as the one and as the other would have them."""
+    codes = [side for side in (a, b) if isinstance(side, CodeSide)]
+    ours = [side for side in (a, b) if not isinstance(side, CodeSide)]
+    vocab = min((side.vocab for side in (a, b) if side.vocab), default=None)
+    limits = [n for n in (getattr(side, "limit", None) for side in (a, b)) if n]
+    if limits and length > min(limits):
+        return []
+    if ours:
+        drawn = torch.Generator().manual_seed(seed)
+        count = max(COUNT.get(str(getattr(side, "architecture", "")), 1) for side in ours)
+        ids = tuple(torch.randint(0, vocab or 2, (ROWS, length), generator=drawn) for _ in range(count))
+        return [Given(ids, say("diff.given_ids", rows=ROWS, length=length, vocab=vocab))]
+    found = []
+    for side in codes:
+        inputs = tuple(_below(each, vocab) for each in side.drawn(ROWS, length, seed))
+        if inputs:
+            found.append(Given(inputs, _words(inputs, vocab)))
+    return found
+
+
+def _below(each: Tensor, vocab: int | None) -> Tensor:
+    return each if each.is_floating_point() or vocab is None else each % vocab
+
+
+def _words(inputs: tuple[Tensor, ...], vocab: int | None) -> str:
+    if not inputs[0].is_floating_point():
+        rows, length = inputs[0].shape[:2]
+        return say("diff.given_ids", rows=rows, length=length, vocab=vocab)
+    return say("diff.given_vectors", shape=" x ".join(str(n) for n in inputs[0].shape), count=len(inputs))
+
+
+def _of_text(a: Side, b: Side, text: str) -> Given:
+    """The ids of a text by the tokenizer of whichever side has one: `encode(text) -> list of ids`."""
+    for side in (a, b):
+        encode = getattr(side, "encode", None)
+        if encode is None:
+            continue
+        ids = list(encode(text))
+        smallest = min((each.vocab for each in (a, b) if each.vocab), default=None)
+        if not ids:
+            raise UserError(say("diff.no_ids"))
+        if smallest is not None and max(ids) >= smallest:
+            raise UserError(say("diff.id_too_large", id=max(ids), vocab=smallest))
+        given = torch.tensor([ids])
+        count = COUNT.get(str(getattr(side, "architecture", "")), 1)
+        return Given((given,) * count, say("diff.given_text", count=len(ids)))
+    raise UserError(say("diff.no_tokenizer"))

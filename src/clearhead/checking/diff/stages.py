@@ -1,0 +1,236 @@
+"""The stages of a watched forward: each operation on numbers that the inputs reach, and each inner module, in the order in which they ran."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from clearhead.checking.common.trial import apart
+from clearhead.checking.diff.side import Stage
+from clearhead.checking.rounding import UNIT
+from clearhead.checking.watch import Op, Record, WithArguments
+
+VIEWS = frozenset(
+    [
+        "view",
+        "reshape",
+        "transpose",
+        "permute",
+        "contiguous",
+        "to",
+        "float",
+        "double",
+        "half",
+        "bfloat16",
+        "type",
+        "type_as",
+        "unsqueeze",
+        "squeeze",
+        "flatten",
+        "unflatten",
+        "expand",
+        "expand_as",
+        "clone",
+        "detach",
+        "T",
+        "mT",
+        "H",
+        "mH",
+        "data",
+        "t",
+        "swapaxes",
+        "swapdims",
+        "movedim",
+        "moveaxis",
+        "view_as",
+        "reshape_as",
+        "alias",
+        "requires_grad_",
+        "real",
+    ]
+)
+"""Operations that leave the numbers as they are."""
+
+PARTS = frozenset(("chunk", "split", "unbind", "tensor_split", "split_with_sizes", "__getitem__", "narrow", "select"))
+"""Operations that take a part of the numbers."""
+
+FUSED = "scaled_dot_product_attention"
+
+
+@dataclass(frozen=True, eq=False)
+class CodeStage(Stage):
+    """A stage of somebody's code, with what it was made of.
+
+    Args:
+        parents: the stages that it was made of, by their places in the walk.
+        fed: whether the inputs of the forward reach it; a table of angles or a mask is made of nothing.
+        module: the innermost module that was running.
+    """
+
+    parents: tuple[int, ...] = ()
+    fed: bool = True
+    module: str = ""
+
+
+class _Call(WithArguments):
+    """The arguments of an operation, as `Op` finds them."""
+
+    def __init__(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> None:
+        self.arguments, self.keywords = arguments, keywords
+
+
+class Reader:
+    """Turns a record into stages.
+
+    Args:
+        record: of a forward, with the live tensors.
+        module: whose inner modules have names; None for a function.
+        fed: the inputs themselves.
+    """
+
+    def __init__(self, record: Record, module: nn.Module | None, fed: tuple[Tensor, ...]) -> None:
+        self.record, self.kinds = record, {} if module is None else dict(module.named_modules())
+        self.stages: list[CodeStage] = []
+        self.sources: dict[int, tuple[int, ...]] = {}
+        """By a tensor's identity, the stages that it is made of."""
+        self.reached = {id(each) for each in fed}
+        self.runs: dict[int, list[Any]] = {}
+        for ran in record.runs:
+            self.runs.setdefault(ran.ended, []).append(ran)
+
+    def read(self) -> tuple[CodeStage, ...]:
+        """All stages."""
+        for index, op in enumerate(self.record.ops):
+            self._op(op)
+            for ran in self.runs.get(index + 1, ()):
+                self._named(ran.module, ran.outputs)
+        return tuple(self.stages)
+
+    def _op(self, op: Op) -> None:
+        assert op.live is not None
+        arguments, keywords, result = op.live
+        given = list(_tensors((arguments, keywords)))
+        parents = tuple(dict.fromkeys(place for each in given for place in self.sources.get(id(each), ())))
+        fed = any(id(each) in self.reached for each in given)
+        copies = tuple(_tensors((op.arguments, op.keywords)))
+        if op.name == "__setitem__":
+            self._made(arguments[0], parents, fed)
+        elif op.name == FUSED and isinstance(op.result, Tensor):
+            self._fused(op, parents, fed)
+        elif isinstance(op.result, Tensor):
+            if self._counts(op, op.result, copies):
+                made = CodeStage(_title(op), op.result, op.where, copies, op.name, parents, fed, op.module)
+                parents = (self._add(made),)
+            self._made(result, parents, fed)
+        else:
+            self._several(op, copies, parents, fed)
+
+    def _several(self, op: Op, copies: tuple[Tensor, ...], parents: tuple[int, ...], fed: bool) -> None:
+        """An operation with several results: parts of a tensor, or a pair of which one is used."""
+        live = list(_tensors(op.live[2])) if op.live is not None else []
+        for place, (copy, each) in enumerate(zip(_tensors(op.result), live, strict=True)):
+            own = parents
+            if copy.is_floating_point():
+                name = _title(op, f"[{place}]")
+                own = (self._add(CodeStage(name, copy, op.where, copies, op.name, parents, fed, op.module)),)
+            self._made(each, own, fed)
+
+    def _fused(self, op: Op, parents: tuple[int, ...], fed: bool) -> None:
+        """The fused kernel with the scores and weights that it does not show, where the formula gives what it gave."""
+        copies = tuple(_tensors((op.arguments, op.keywords)))
+        scores, weights, out = shown(op.arguments, op.keywords)
+        assert op.live is not None
+        if apart(out, op.result) <= 256 * UNIT.get(op.result.dtype, 0.0):
+            call = _Call(op.live[0], op.live[1])
+            q, k, v, mask = (call.argument(n, key) for n, key in enumerate(("query", "key", "value", "attn_mask")))
+            first = self._of(q, k)
+            made = CodeStage(_title(op, ".scores"), scores, op.where, copies[:2], "matmul", first, fed, op.module)
+            raw = self._add(made)
+            hidden = (raw, *self._of(mask))
+            made = CodeStage(_title(op, ".weights"), weights, op.where, (scores,), "softmax", hidden, fed, op.module)
+            parents = (self._add(made), *self._of(v))
+            copies = (weights, copies[2])
+        place = self._add(CodeStage(_title(op), op.result, op.where, copies, op.name, parents, fed, op.module))
+        self._made(op.live[2], (place,), fed)
+
+    def _of(self, *tensors: Any) -> tuple[int, ...]:
+        return tuple(dict.fromkeys(place for each in tensors for place in self.sources.get(id(each), ())))
+
+    def _made(self, result: Any, parents: tuple[int, ...], fed: bool) -> None:
+        if isinstance(result, Tensor):
+            self.sources[id(result)] = parents
+            if fed:
+                self.reached.add(id(result))
+
+    def _add(self, stage: CodeStage) -> int:
+        self.stages.append(stage)
+        return len(self.stages) - 1
+
+    def _counts(self, op: Op, result: Tensor, given: tuple[Tensor, ...]) -> bool:
+        """Whether an operation makes new numbers, or takes a part of what there was."""
+        if not result.is_floating_point() or op.name in VIEWS:
+            return False
+        if op.name in PARTS:
+            return any(each.is_floating_point() and each.numel() != result.numel() for each in given[:1])
+        # Dropout in evaluation, a factor of one: nothing happened.
+        return not any(each.shape == result.shape and torch.equal(each.to(result.dtype), result) for each in given)
+
+    def _named(self, module: str, outputs: tuple[Tensor, ...]) -> None:
+        """Give the stage that a module's run ended with the module's name."""
+        if not module or not outputs:
+            return
+        for back in range(1, min(4, len(self.stages)) + 1):
+            stage = self.stages[-back]
+            if stage.value.shape == outputs[0].shape and torch.equal(stage.value, outputs[0]):
+                # An inner module's name says more precisely where it was.
+                if stage.name.endswith(")"):
+                    kind = type(self.kinds[module])
+                    made_by = kind.__name__ if kind.__module__.startswith("torch.nn") else stage.made_by
+                    count = sum(each.name.split("#")[0] == module for each in self.stages)
+                    name = module if not count else f"{module}#{count + 1}"
+                    self.stages[-back] = replace(stage, name=name, made_by=made_by)
+                return
+
+
+def shown(arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> tuple[Tensor, Tensor, Tensor]:
+    """Scores (hidden ones -inf), weights and result of the fused kernel, by its formula softmax(q kᵀ scale + mask) v."""
+    call = _Call(arguments, keywords)
+    q, k, v, mask = (call.argument(n, key) for n, key in enumerate(("query", "key", "value", "attn_mask")))
+    scale = keywords.get("scale") or q.shape[-1] ** -0.5
+    if keywords.get("enable_gqa") and k.shape[-3] != q.shape[-3]:
+        k, v = (each.repeat_interleave(q.shape[-3] // each.shape[-3], -3) for each in (k, v))
+    scores = q @ k.transpose(-2, -1) * scale
+    if call.argument(5, "is_causal", False):
+        mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
+    if mask is not None:
+        hidden = scores.masked_fill(~mask, float("-inf")) if mask.dtype == torch.bool else scores + mask
+    else:
+        hidden = scores
+    weights = hidden.softmax(-1)
+    return scores, weights, weights @ v
+
+
+def _title(op: Op, part: str = "") -> str:
+    return f"{op.name.strip('_')}{part} ({op.where or op.module or '-'})"
+
+
+def _tensors(value: Any) -> Iterator[Tensor]:
+    """The tensors in nested tuples, lists and dictionaries."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from _tensors(each)
+    elif isinstance(value, tuple | list):
+        for each in value:
+            yield from _tensors(each)
+
+
+def narrowest(stages: tuple[CodeStage, ...]) -> torch.dtype:
+    """The narrowest type of all stages; float64 if there are none."""
+    kinds = [stage.value.dtype for stage in stages if stage.value.dtype in UNIT]
+    return max(kinds, key=lambda kind: UNIT[kind], default=torch.float64)
