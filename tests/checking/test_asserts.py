@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 import torch
@@ -9,8 +10,16 @@ from torch import nn
 
 from bench.checking.first.attention_right import NanoGPT
 from bench.checking.first.weights import Heads, RowsMixed
-from clearhead.checking import assert_batch_independent, assert_causal, assert_padding_invariant, assert_rounding_only
+from clearhead.checking import (
+    assert_batch_independent,
+    assert_causal,
+    assert_padding_invariant,
+    assert_rounding_only,
+    assert_same,
+    asserts,
+)
 from clearhead.messages import UserError
+from tests.checking.diff.examples import EQUAL, PARTED
 
 
 def test_right_modules_pass_and_give_the_report():
@@ -77,6 +86,24 @@ def test_what_cannot_be_compared_is_refused():
         assert_rounding_only(X, torch.tanh)
     with pytest.raises(UserError):
         assert_rounding_only(lambda: 3, lambda: 3)
+
+
+def test_the_same_give_what_was_compared(monkeypatch):
+    monkeypatch.setattr(asserts, "diff", lambda *_, **__: EQUAL)
+    assert assert_same("a", "b") is EQUAL
+
+
+def test_two_that_part_are_shown_with_the_reason_and_the_stages(monkeypatch):
+    monkeypatch.setattr(asserts, "diff", lambda *_, **__: PARTED)
+    with pytest.raises(AssertionError, match=r"(?s)are not the same.*blocks\.4\.norm.*norm\.eps.*eps 1e-05.*DIFFERS"):
+        assert_same("a", "b")
+
+
+def test_what_shows_nothing_is_not_the_same(monkeypatch):
+    bare = replace(EQUAL, pairs=(replace(EQUAL.pairs[0], b="", held="unpaired"),))
+    monkeypatch.setattr(asserts, "diff", lambda *_, **__: bare)
+    with pytest.raises(AssertionError, match="nothing is shown"):
+        assert_same("a", "b")
 
 
 def test_the_names_cost_no_torch():

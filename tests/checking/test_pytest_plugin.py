@@ -6,11 +6,17 @@ import sys
 import pytest
 
 from bench.checking.first.weights import Heads, RowsMixed
-from clearhead.checking.pytest_plugin import clearhead_check
+from clearhead.checking import asserts
+from clearhead.checking.pytest_plugin import clearhead_check, clearhead_same
+from tests.checking.diff.examples import EQUAL, PARTED
 
-check_of = (
-    clearhead_check.__wrapped__ if hasattr(clearhead_check, "__wrapped__") else clearhead_check._get_wrapped_function()
-)
+
+def inside(fixture):
+    """The function that pytest has wrapped."""
+    return fixture.__wrapped__ if hasattr(fixture, "__wrapped__") else fixture._get_wrapped_function()
+
+
+check_of, same_of = inside(clearhead_check), inside(clearhead_same)
 
 
 def test_a_right_module_gives_its_report():
@@ -20,6 +26,17 @@ def test_a_right_module_gives_its_report():
 def test_a_wrong_one_fails_with_the_name_and_the_remedy():
     with pytest.raises(pytest.fail.Exception, match=r"(?s)batch\.mixing.*fix:"):
         check_of()(RowsMixed(), kind="attention")
+
+
+def test_two_that_are_the_same_give_what_was_compared(monkeypatch):
+    monkeypatch.setattr(asserts, "diff", lambda *_, **__: EQUAL)
+    assert same_of()("a", "b") is EQUAL
+
+
+def test_two_that_part_fail_with_the_place_and_the_reason(monkeypatch):
+    monkeypatch.setattr(asserts, "diff", lambda *_, **__: PARTED)
+    with pytest.raises(pytest.fail.Exception, match=r"(?s)blocks\.4\.norm.*norm\.eps"):
+        same_of()("a", "b")
 
 
 @pytest.mark.slow
@@ -33,8 +50,6 @@ def test_the_fixture_is_found_by_another_project(tmp_path):
         "-m",
         "pytest",
         "-q",
-        "-p",
-        "clearhead.checking.pytest_plugin",
         "-p",
         "no:cacheprovider",
         ".",

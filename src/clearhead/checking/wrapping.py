@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
+import textwrap
 from collections.abc import Sequence
 
 from clearhead.checking.target import Target
@@ -16,10 +18,6 @@ GIVEN = {
     "seq2seq": ("source", "target"),
 }
 """What a function of the user's is given after the module, by the kind; x (B,T,D) of all others."""
-SEVERAL = r"^\s*return\s*\(?\s*[\w.\[\]()]+\s*,"
-"""A return of more than one thing."""
-
-
 MOST = 4
 """Tries that a message tells."""
 
@@ -47,8 +45,7 @@ def wrapper(target: Target, kind: str) -> str:
     given = GIVEN.get(kind, ("x",))
     named = [p for p in target.signature.parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     wanted = [_argument(p) for p in named[len(given) :] if p.default is p.empty]
-    several = re.search(SEVERAL, _forward(target), re.MULTILINE) is not None
-    call = f"module({', '.join([*given, *wanted])}){'[0]' if several else ''}"
+    call = f"module({', '.join([*given, *wanted])}){'[0]' if _gives_several(target) else ''}"
     if kind == "seq2seq":
         return f"    def call(module, given):\n        {', '.join(given)} = given\n        return {call}"
     return f"    def call(module, {', '.join(given)}):\n        return {call}"
@@ -58,10 +55,11 @@ def _argument(parameter: inspect.Parameter) -> str:
     return "..." if parameter.kind is parameter.POSITIONAL_ONLY else f"{parameter.name}=..."
 
 
-def _forward(target: Target) -> str:
-    """The text of what is called; "" if there is none to read."""
+def _gives_several(target: Target) -> bool:
+    """Whether what is called returns more than one thing somewhere, as far as its text can be read."""
     called = target.kind_of.forward if target.is_module else target.kind_of
     try:
-        return inspect.getsource(called)
-    except (OSError, TypeError):
-        return ""
+        tree = ast.parse(textwrap.dedent(inspect.getsource(called)))
+    except (OSError, TypeError, SyntaxError):
+        return False
+    return any(isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple) for node in ast.walk(tree))
