@@ -70,7 +70,7 @@ def test_what_cannot_be_called_is_told_how_to_be_wrapped(clearhead: Clearhead) -
 
 @pytest.mark.usefixtures("here")
 def test_such_a_function_is_used(clearhead: Clearhead) -> None:
-    said = clearhead("check", "odd.py:Odd", "--kind", "block", "--call", "odd.py:call", "--only", "batch.mixing")
+    said = clearhead("check", "odd.py:Odd", "--kind", "norm", "--call", "odd.py:call", "--only", "batch.mixing")
     assert said.status == 0
     assert "batch.mixing" in said.out
 

@@ -98,6 +98,7 @@ def clearhead_same() -> SameFixture:
         try:
             return assert_same(a, b, text=text, weights=weights, kind=kind, values=values, seed=seed)
         except AssertionError as error:
-            pytest.fail(str(error), pytrace=False)
+            told = str(error)
+        pytest.fail(told, pytrace=False)
 
     return run
