@@ -14,6 +14,7 @@ from torch import Tensor
 from clearhead.checking.target import Target
 
 KEY, VALUE = r"k|keys?|x_k|k_in|key_states|input_k", r"v|values?|x_v|v_in|value_states|input_v"
+QUERY = r"q|query|queries|x_q|q_in|query_states|input_q|tgt|trg|target"
 MEMORY = (
     r"memory|mem|context|ctx|cond|encoder_(hidden_states|outputs?|out|states)|enc_(out|outputs?|hidden|states)|enc|xa|"
     r"key_value_states|key_value|kv|x_kv|kv_input|y|source|src|other|z|encoded|encoder_x|cross_states|memories"
@@ -75,8 +76,9 @@ def styles(target: Target, head_width: int, batch_first: bool, causal: bool) -> 
         yield Style((("x", "x"),), batch_first=batch_first)
         return
     roles = []
+    stream = _stream(parameters)
     for index, parameter in enumerate(parameters):
-        role = "x" if index == 0 else _role(parameter)
+        role = "x" if index == stream else _role(parameter)
         if role:
             roles.append((parameter.name, role))
     if any(role in ("memory", "memory_key") for _, role in roles):
@@ -91,6 +93,14 @@ def styles(target: Target, head_width: int, batch_first: bool, causal: bool) -> 
         # A second input of unknown meaning may also be a mask.
         yield replace(base, roles=tuple((n, "mask" if r == "memory" else r) for n, r in roles))
     yield from _filled_too(base, parameters)
+
+
+def _stream(parameters: list[inspect.Parameter]) -> int:
+    """Which parameter is the stream: the first, but for code that asks for keys, values or a memory before its queries."""
+    first = _fits(parameters[0].name)
+    if not (first(KEY) or first(VALUE) or first(MEMORY)):
+        return 0
+    return next((index for index, each in enumerate(parameters) if _fits(each.name)(QUERY)), 0)
 
 
 def _varied(base: Style) -> Iterator[Style]:

@@ -115,6 +115,10 @@ def known_mistake(table: Tensor, near: float) -> str | None:
             return name
         if _close(table[:, :n], angle[:, :n].sin(), near) and _close(table[:, n : 2 * n], angle[:, n:].cos(), near):
             return name
+        # Even columns as sines and odd ones as cosines, put side by side.
+        even, odd = angle[:, 0::2].sin(), angle[:, 1::2].cos()
+        if _close(table[:, :n], even, near) and _close(table[:, n : 2 * n], odd, near):
+            return name
     return None
 
 
