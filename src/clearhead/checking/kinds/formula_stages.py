@@ -19,6 +19,8 @@ from clearhead.checking.report import Certainty, Fault
 from clearhead.messages import say
 
 NARROW = (torch.float16, torch.bfloat16)
+AS_TRAINED = r"#[^\n]*\b(shards?|layout|order|interleaved?)\b[^\n]*\b(trained|checkpoints?|original|released)\b"
+"""A comment that says that the parts of a fused projection lie as in weights that exist: then its name is no claim."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +160,7 @@ def _names(scene: Scene, parts: dict[str, Heads]) -> Iterator[Fault]:
     names = {letter: name_of(scene.module, graph, heads.sources[0]) for letter, heads in parts.items()}
     where = _line(scene, parts["q"].sources[0])
     fused = [letter for letter in parts if parts[letter].sources == parts["k"].sources]
-    claimed = order(names["k"]) if len(fused) > 1 else None
+    claimed = order(names["k"]) if len(fused) > 1 and not re.search(AS_TRAINED, scene.source, re.IGNORECASE) else None
     if claimed is not None and parts["k"].known:
         found = disordered({letter: parts[letter] for letter in fused}, claimed)
         if found is not None:

@@ -29,7 +29,7 @@ def attentions(case: LmCase, settings: Settings) -> Found:
     def call(x: Tensor) -> Tensor:
         return logits_of(case, module, x)
 
-    return formula_of_call(module, call, ids, width=width, source=case.case.target.source)
+    return formula_of_call(module, call, ids, width=width, source=case.case.target.texts)
 
 
 def blocks(case: LmCase, settings: Settings) -> Found:

@@ -73,7 +73,8 @@ def ids_of(case: LossCase, avoid: set[int] | None = None, seed: int = 3) -> Tens
 
 def marks(case: LossCase, shift: int, ignored: list[int]) -> Iterator[Mark]:
     """Each way of marking padding that the loss takes, tried; what it refuses is left out."""
-    logits, ids = logits_of(case, ROWS, LENGTH, 1), ids_of(case, {*ignored, *constants(case.target).values()})
+    spare = {_free(case, ignored)} if "pad" in case.roles else set()
+    logits, ids = logits_of(case, ROWS, LENGTH, 1), ids_of(case, {*ignored, *constants(case.target).values(), *spare})
     real = torch.arange(LENGTH) < LENGTHS[:, None]
     values = [-100, *([-1] if re.search(MINUS_ONE, case.target.source) else [])]
     for value in values:
@@ -93,7 +94,7 @@ def marks(case: LossCase, shift: int, ignored: list[int]) -> Iterator[Mark]:
 def _pads(case: LossCase, ids: Tensor, ignored: list[int]) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """The ids that mean padding, and how the loss is told so."""
     if "pad" in case.roles:
-        free = next(v for v in range(case.vocab - 1, 0, -1) if v not in ids and v not in ignored)
+        free = _free(case, ignored)
         yield free, {"pad": free}
     else:
         yield from ((value, {}) for value in ignored)
@@ -101,6 +102,11 @@ def _pads(case: LossCase, ids: Tensor, ignored: list[int]) -> Iterator[tuple[int
             v for name, v in constants(case.target).items() if re.search("pad|ignore", name, re.I) and v < case.vocab
         }
         yield from ((value, {}) for value in known - set(ignored) if value not in ids)
+
+
+def _free(case: LossCase, ignored: list[int]) -> int:
+    """The highest id that means nothing yet; the lowest if all do."""
+    return next((v for v in range(case.vocab - 1, 0, -1) if v not in ignored), 0)
 
 
 def _masked(case: LossCase, logits: Tensor, ids: Tensor, real: Tensor, shift: int) -> Mark | None:

@@ -86,7 +86,7 @@ class PositionsCase:
         places = torch.arange(start, start + length, device=x.device)
         values = {
             "x": seen, "ids": torch.full(seen.shape[:2], 3, device=x.device), "length": length, "width": self.width,
-            "places": places, "row_places": places.expand(x.shape[0], length), "base": 10_000.0, "start": start,
+            "places": places, "row_places": places.repeat(x.shape[0], 1), "base": 10_000.0, "start": start,
             "rows": x.shape[0], "mask": torch.ones(seen.shape[:2], dtype=torch.long, device=x.device), "axis": 0 if self.seq_first else 1, "device": x.device, "dtype": x.dtype,
         }  # fmt: skip
         return {name: values[found] for name, found in self.roles}
@@ -232,7 +232,8 @@ def _roles(target: Target, settings: Settings) -> Iterator[tuple[tuple[str, str]
     later = [(p.name, found) for p, found in named[1:] if found]
     needed = [(p.name, found) for p, found in named[1:] if found and p.default is inspect.Parameter.empty]
     first = named[0][0].name
-    choices = dict.fromkeys([named[0][1], "x", "ids", "length", "places", "row_places"])
+    own = [named[0][1], *(["row_places"] if named[0][1] == "places" else [])]
+    choices = dict.fromkeys([*own, "x", "ids", "length", "places", "row_places"])
     rests = [later, needed] if later != needed else [later]
     unknown = [p for p, found in named if not found and p.default is inspect.Parameter.empty]
     if len(named) >= 2 and unknown and len(needed) <= 1:

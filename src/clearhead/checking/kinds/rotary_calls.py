@@ -20,7 +20,7 @@ from clearhead.checking.kinds.kind import NoInterfaceError
 from clearhead.checking.kinds.norm_words import class_name
 from clearhead.checking.kinds.rotary_case import HEADS, RotaryCase, matrices
 from clearhead.checking.kinds.rotary_tables import applied, tables_of
-from clearhead.checking.kinds.rotary_words import said_layout
+from clearhead.checking.kinds.rotary_words import one_of, said_layout
 from clearhead.checking.settings import Settings
 from clearhead.checking.strangers import Attempt
 from clearhead.checking.target import Target
@@ -260,7 +260,7 @@ def _called(way: Way, module: Any, given: dict[str, Any]) -> Any:
     angles = places[:, None].double() * DEFAULT_BASE ** (-torch.arange(0, way.width, 2).double() / way.width)
     kind = q.dtype if q.is_floating_point() else torch.float64
     values: dict[str, Any] = {
-        "length": length + first, "width": way.width, "base": DEFAULT_BASE, "start": first, "unknown": None,
+        "length": length + first, "width": way.width, "base": DEFAULT_BASE, "start": first,
         "places": places if way.layout == "Td" or not way.rows else places.expand(q.shape[0] * (q.shape[1] if way.layout == "BTd" else 1), -1),
         "turns": _turns_given(angles, kind, way),
     }  # fmt: skip
@@ -271,7 +271,7 @@ def _called(way: Way, module: Any, given: dict[str, Any]) -> Any:
         values[name] = _laid(wave.to(kind), way)
     if [found for _, found in way.roles] == ["places"]:
         values["places"] = places
-    return module(**{name: values[found] for name, found in way.roles})
+    return module(**{n: one_of(module, n) if found == "unknown" else values[found] for n, found in way.roles})
 
 
 def _laid(wave: Tensor, way: Way) -> Tensor:

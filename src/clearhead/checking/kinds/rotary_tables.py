@@ -30,8 +30,7 @@ def tables_of(result: Any) -> Tables:
         if len(found) < 2 or found[0].shape != found[1].shape:
             raise ValueError("no two tables of one shape")
         one, other = found[0], found[1]
-        sines_first = bool((one[0].abs() < 1e-6).all()) and bool((other[0].abs() > 0.5).all())
-        return Tables(other, one) if sines_first else Tables(one, other)
+        return Tables(other, one) if _sines(one, other) else Tables(one, other)
     if not isinstance(result, Tensor):
         raise ValueError(f"gives {type(result).__name__}")
     if result.is_complex():
@@ -40,6 +39,15 @@ def tables_of(result: Any) -> Tables:
     if result.dim() >= 3 and result.shape[-1] == 2:
         return Tables(_flat(result[..., 0]), _flat(result[..., 1]))
     return _of_one(_flat(result))
+
+
+def _sines(one: Tensor, other: Tensor) -> bool:
+    """Whether the first of two tables has the sines: those of position 0 are 0, and further on those of the slowest pair are small."""
+    first, second = one[0].abs(), other[0].abs()
+    at_zero = bool((first < 1e-6).all()) or bool((second < 1e-6).all())
+    if not at_zero:
+        first, second = one[:, -1].abs(), other[:, -1].abs()
+    return bool((first < (1e-6 if at_zero else 0.5)).all()) and bool((second > 0.5).all())
 
 
 def _of_one(table: Tensor) -> Tables:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from clearhead.checking.claims import stated
 from clearhead.checking.kinds.norm_words import with_helpers, words
@@ -94,3 +95,12 @@ def power_of(target: Target) -> float | None:
     literal = r"(10_?000(\.0*)?|1e4|1\.0e4)\)?\s*\*\*|(pow|log)\(\s*(torch\.tensor\()?(10_?000|1e4)"
     said = said_base(target)
     return said if said is not None else 10_000.0 if re.search(literal, with_helpers(target)) else None
+
+
+def one_of(module: Any, name: str) -> str | None:
+    """The first of the words that a module, or its configuration, lists for a parameter: `layer_types` for `layer_type`; None if none does."""
+    for place in (module, getattr(module, "config", None)):
+        words = getattr(place, f"{name}s", None)
+        if isinstance(words, list | tuple) and words and all(isinstance(word, str) for word in words):
+            return str(words[0])
+    return None
