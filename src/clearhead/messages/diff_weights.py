@@ -56,7 +56,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "A 按（特征，头）排列，B 按（头，特征）；{heads} 个头，每头 {width}",
     ),
     "weights.flipped": ("the last is the first", "首尾颠倒"),
-    "weights.rolled": ("each stands {step} further on, the last ones at the start", "每个后移 {step} 位，末尾的移到开头"),
+    "weights.rolled": (
+        "each stands {step} further on, the last ones at the start",
+        "每个后移 {step} 位，末尾的移到开头",
+    ),
     "weights.heads_order": ("B's {heads} blocks are A's {order}", "B 的 {heads} 块依次是 A 的 {order}"),
     "weights.permuted": (
         "{moved} of {number} are elsewhere; B's {row} is A's {other}",
@@ -67,7 +70,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "B's numbers are all {number}, A's lie between {low} and {high}",
         "B 的数全为 {number}，A 的在 {low} 与 {high} 之间",
     ),
-    "weights.cropped": ("B has rows {first} to {last} of A's {number} alone", "B 只有 A 的 {number} 行中的第 {first} 到 {last} 行"),
+    "weights.cropped": (
+        "B has rows {first} to {last} of A's {number} alone",
+        "B 只有 A 的 {number} 行中的第 {first} 到 {last} 行",
+    ),
     "weights.padded": (
         "B has A's rows from row {start} on, and {number} more, {what}",
         "B 从第 {start} 行起是 A 的各行，另有 {number} 行，{what}",
@@ -87,4 +93,47 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "the two agree to {size} of the largest, as after a conversion in float32",
         "两者相差不到最大值的 {size}，如同经过一次 float32 转换",
     ),
+    "weights.exchanged": (
+        "B has here the numbers of A's {name}",
+        "B 在此处放的是 A 的 {name} 的数",
+    ),
+    "weights.joined": ("A's {number}, one below the other", "由 A 的 {number} 个上下拼接而成"),
+    "weights.part": ("rows {first} to {last} of A's", "A 的第 {first} 到 {last} 行"),
+    "weights.alone_zero": ("all its numbers are 0", "其中的数全为 0"),
+    "weights.alone_tied": (
+        "it has the numbers of {name}: tied on the other side, perhaps",
+        "它与 {name} 的数相同：另一方也许将二者绑定",
+    ),
+    "weights.shapes": ("the shapes are {one} and {other}", "形状分别为 {one} 和 {other}"),
+    "weights.changed": (
+        "{different} of {number} numbers differ, by up to {largest}; the difference is {part} of A's size",
+        "{number} 个数中有 {different} 个不同，最多差 {largest}；差的大小是 A 的 {part}",
+    ),
+    "copying.given": (
+        "{number} of B's {all} parameters were given A's numbers; {kept} of them had the same already",
+        "B 的 {all} 个参数中有 {number} 个换成了 A 的数；其中 {kept} 个原来就相同",
+    ),
+    "copying.missing": ("B has no place for it", "B 中没有它的位置"),
+    "copying.unchanged": ("A has nothing for it: it keeps B's own value", "A 中没有对应的张量：保留 B 自己的值"),
+    "copying.unsure": (
+        "{number} tensors of equal shapes were given in their order, since their names do not tell which is which: {names}",
+        "{number} 个形状相同的张量按次序赋值，因为名称看不出哪个是哪个：{names}",
+    ),
+    "copying.left": (
+        "{number} parameters of B keep their own values, since A has nothing for them: {names}",
+        "B 的 {number} 个参数保留自己的值，因为 A 中没有对应的张量：{names}",
+    ),
+    "copying.known_names": (
+        "B's names are those of a known library, whose order of rows and columns was used",
+        "B 的名称来自一个已知的库，采用了该库的行列次序",
+    ),
+    "copying.split": ("one of {number} that A holds joined", "A 中拼接的 {number} 个之一"),
+    "copying.turned": (
+        "transposed: one holds (in, out), the other (out, in)",
+        "经转置：一方存（输入，输出），另一方存（输出，输入）",
+    ),
+    "copying.rearranged": ("with rows in B's order", "行按 B 的次序排列"),
+    "copying.joined": ("{number} of A's, one below the other", "由 A 的 {number} 个上下拼接"),
+    "copying.part": ("some rows of A's", "A 的一部分行"),
+    "copying.tied": ("A's head is its embedding", "A 的输出头就是它的嵌入"),
 }

@@ -15,7 +15,6 @@ from clearhead.checking.diff.relations_numbers import (
     constant,
     factor_text,
     few_numbers,
-    is_of,
     linear,
     narrowest,
     quantised,
@@ -24,7 +23,7 @@ from clearhead.checking.diff.relations_orders import Order, Shapes, known_order,
 from clearhead.checking.diff.relations_views import PIECE, Turn, View, matrix, near, sampled, views
 from clearhead.messages import say
 
-__all__ = ["Relation", "Shapes", "relation"]
+__all__ = ["Relation", "Shapes", "relation", "row_numbers"]
 
 
 class Relation(NamedTuple):
@@ -77,32 +76,32 @@ def relation(a: Tensor, b: Tensor, shapes: Shapes | None = None) -> Relation | N
 
 def _said(turn: Turn, order: Order | None, shapes: Shapes) -> Relation | None:
     """The relation in words: what was done to the numbers weighs more than their order, and that more than their axes."""
-    ids, words = [], []
-    if turn.kind is not None:
-        ids.append("weights.rounded")
-        words.append(say("weights.rounded", kind=str(turn.kind).removeprefix("torch.")))
-    if turn.view.transposed:
-        ids.append("weights.transposed")
-        words.append(say("weights.transposed"))
-    elif turn.view.turned:
-        ids.append("weights.axes")
-        words.append(say("weights.axes", split=turn.view.split, axes=turn.view.axes))
+    said = [*_axes_said(turn)]
     if order is not None:
-        ids.append(order.id)
         place = say("weights.of_rows") if turn.columns is None else say("weights.of_columns")
-        words.append(f"{place}{order.text}")
-    if turn.shift:
-        ids.append("weights.shifted")
-        words.append(say("weights.shifted", number=f"{turn.shift:+.6g}"))
-    if turn.factor == -1.0:
-        ids.append("weights.negated")
-        words.append(say("weights.negated"))
-    elif turn.factor != 1.0:
-        ids.append("weights.scaled")
-        words.append(say("weights.scaled", factor=factor_text(turn.factor, shapes)))
-    if not ids:
+        said.append((order.id, f"{place}{order.text}"))
+    said += _numbers_said(turn, shapes)
+    if not said:
         return None
-    return Relation(ids[-1], say("weights.related", how="; ".join(words)), turn)
+    return Relation(said[-1][0], say("weights.related", how="; ".join(words for _, words in said)), turn.apply)
+
+
+def _axes_said(turn: Turn) -> Iterator[tuple[str, str]]:
+    if turn.kind is not None:
+        yield "weights.rounded", say("weights.rounded", kind=str(turn.kind).removeprefix("torch."))
+    if turn.view.transposed:
+        yield "weights.transposed", say("weights.transposed")
+    elif turn.view.turned:
+        yield "weights.axes", say("weights.axes", split=turn.view.split, axes=turn.view.axes)
+
+
+def _numbers_said(turn: Turn, shapes: Shapes) -> Iterator[tuple[str, str]]:
+    if turn.shift:
+        yield "weights.shifted", say("weights.shifted", number=f"{turn.shift:+.6g}")
+    if turn.factor == -1.0:
+        yield "weights.negated", say("weights.negated")
+    elif turn.factor != 1.0:
+        yield "weights.scaled", say("weights.scaled", factor=factor_text(turn.factor, shapes))
 
 
 def _turns(a: Tensor, b: Tensor, shape: tuple[int, ...], shapes: Shapes) -> Iterator[tuple[Turn, Order | None]]:
@@ -144,8 +143,8 @@ def _orders(
         weight = _vector(one.shape[1])
         mine, theirs, offset = _numbers(one, weight), _numbers(other, weight), float(weight.sum())
         for found, order in _order(mine, theirs, offset, shapes):
-            picked = {"columns": order.rows} if across else {"rows": order.rows}
-            yield Turn(view, shape, factor=found.factor, shift=found.shift)._replace(**picked), order
+            turn = Turn(view, shape, factor=found.factor, shift=found.shift)
+            yield turn._replace(columns=order.rows) if across else turn._replace(rows=order.rows), order
 
 
 def _order(mine: Tensor, theirs: Tensor, offset: float, shapes: Shapes) -> Iterator[tuple[Linear, Order]]:
@@ -187,9 +186,14 @@ def _numbers(x: Tensor, weight: Tensor) -> Tensor:
     """One number a row (R,), from a matrix (R,C) and a vector (C,), in float64; read as it lies in memory."""
     if x.stride(0) < x.stride(1):
         step = max(1, PIECE // max(1, x.shape[0]))
-        pieces = zip(x.t().split(step), weight.split(step), strict=True)
+        pieces = zip(torch.split(x.t(), step), torch.split(weight, step), strict=True)
         return torch.stack([part @ piece.double() for piece, part in pieces]).sum(0)
-    return torch.cat([piece.double() @ weight for piece in x.split(max(1, PIECE // max(1, x.shape[1])))])
+    return torch.cat([piece.double() @ weight for piece in torch.split(x, max(1, PIECE // max(1, x.shape[1])))])
+
+
+def row_numbers(x: Tensor) -> Tensor:
+    """One number for each row of a matrix (R,C), by which the same row is found again elsewhere."""
+    return _numbers(x.detach(), _vector(x.shape[1]))
 
 
 def _constant(one: Tensor, value: float, shape: tuple[int, ...]) -> Relation:

@@ -61,17 +61,19 @@ def views(a: tuple[int, ...], b: tuple[int, ...]) -> Iterator[View]:
         yield View(wanted, (0, 1), wanted)
     if len(one) == 2 and len(other) == 2 and one[::-1] == other:
         yield View((one[0], one[1]), (1, 0), wanted)
-    if len(one) == 3:
-        for axes in permutations(range(3)):
-            seen = tuple(one[axis] for axis in axes)
-            whole = axes == (0, 1, 2)
-            if (len(other) < 3 or seen == other) and not (whole and matrix(a) == wanted):
-                yield View(one, axes, wanted)
-    elif len(other) == 3:
-        for axes in permutations(range(3)):
-            back = tuple(axes.index(axis) for axis in range(3))
-            if axes != (0, 1, 2) or matrix(a) != wanted:
-                yield View(tuple(other[axis] for axis in axes), back, wanted)
+    for split, axes in _three(one, other):
+        if axes != (0, 1, 2) or matrix(a) != wanted:
+            yield View(split, axes, wanted)
+
+
+def _three(one: tuple[int, ...], other: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Three axes in every order: those of A's, or those that become B's."""
+    for axes in permutations(range(3)):
+        if len(one) == 3:
+            if len(other) != 3 or tuple(one[axis] for axis in axes) == other:
+                yield one, axes
+        elif len(other) == 3:
+            yield tuple(other[axis] for axis in axes), tuple(axes.index(axis) for axis in range(3))
 
 
 def _full(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -100,7 +102,7 @@ class Turn(NamedTuple):
     shift: float = 0.0
     kind: torch.dtype | None = None
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def apply(self, x: Tensor) -> Tensor:
         """A's tensor turned into B's."""
         seen = self.view.of(x if self.kind is None else x.to(self.kind).to(x.dtype))
         return self._done(seen, self.rows).reshape(self.shape)

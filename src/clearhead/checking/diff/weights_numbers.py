@@ -1,0 +1,151 @@
+"""Finding partners by what tensors hold: sums that no order changes, and rows that are found in other tensors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+
+from torch import Tensor
+
+from clearhead.checking.diff.relations import row_numbers
+from clearhead.checking.diff.relations_views import near
+from clearhead.checking.diff.weights_named import Piece, Recipe
+from clearhead.messages import say
+
+
+class Sums:
+    """The tensors of a side with the sum of each and that of its squares.
+
+    Args:
+        tensors: by name.
+    """
+
+    def __init__(self, tensors: Mapping[str, Tensor]) -> None:
+        self.tensors = tensors
+
+    @cached_property
+    def of(self) -> dict[str, tuple[int, float, float]]:
+        """How many numbers, their sum and their norm, by name."""
+        return {name: _sums(tensor) for name, tensor in self.tensors.items()}
+
+    def partners(
+        self, other: Sums, left: Mapping[str, Tensor], left_there: Mapping[str, Tensor]
+    ) -> Iterator[tuple[str, str]]:
+        """Names of ours and theirs that hold the same numbers in some order, and no other tensor does.
+
+        Args:
+            other: the other side.
+            left: of ours those that have no partner.
+            left_there: of theirs.
+        """
+        mine = {name: [each for each in left_there if _alike(self.of[name], other.of[each])] for name in left}
+        for name, found in mine.items():
+            if len(found) == 1 and sum(found[0] in each for each in mine.values()) == 1 and not _flat(left[name]):
+                yield name, found[0]
+
+    def holder(self, tensor: Tensor, but: str) -> str | None:
+        """The name of the tensor that has exactly these numbers, None if there is none, or they are one number alone.
+
+        Args:
+            tensor: what is looked for.
+            but: the name that is not meant.
+        """
+        if _flat(tensor):
+            return None
+        sums = _sums(tensor)
+        for name, each in self.tensors.items():
+            if name != but and each.shape == tensor.shape and _alike(self.of[name], sums) and near(each, tensor, 0.0):
+                return name
+        return None
+
+
+def _sums(tensor: Tensor) -> tuple[int, float, float]:
+    pieces = [
+        piece.double() for piece in tensor.detach().reshape(len(tensor) if tensor.dim() else 1, -1).split(1 << 13)
+    ]
+    return (
+        tensor.numel(),
+        sum(float(piece.sum()) for piece in pieces),
+        math.sqrt(sum(float(piece.square().sum()) for piece in pieces)),
+    )
+
+
+def _alike(one: tuple[int, float, float], other: tuple[int, float, float]) -> bool:
+    """Whether two tensors may hold the same numbers: sums in another order differ by rounding."""
+    size = 1e-9 * one[2]
+    return one[0] == other[0] and abs(one[2] - other[2]) <= size and abs(one[1] - other[1]) <= size * math.sqrt(one[0])
+
+
+def _flat(tensor: Tensor) -> bool:
+    """Whether all numbers are one: such a tensor says nothing of where it comes from."""
+    return tensor.numel() < 2 or bool((tensor == tensor.flatten()[0]).all())
+
+
+def joined(a: Mapping[str, Tensor], b: Mapping[str, Tensor]) -> Iterator[Recipe]:
+    """Matrices of B whose rows are those of several of A's, or some rows of one.
+
+    Args:
+        a: tensors of A without a partner.
+        b: tensors of B without one.
+    """
+    rows = {name: row_numbers(each) for name, each in a.items() if each.dim() == 2}
+    for theirs, tensor in b.items():
+        if tensor.dim() != 2:
+            continue
+        wanted = row_numbers(tensor)
+        same = {name: found for name, found in rows.items() if a[name].shape[1] == tensor.shape[1]}
+        pieces = _walked(same, wanted)
+        if pieces and (len(pieces) > 1 or len(tensor) < len(a[pieces[0].name])):
+            yield Recipe(theirs, tuple(pieces), False, "numbers")
+
+
+def _walked(rows: Mapping[str, Tensor], wanted: Tensor) -> list[Piece]:
+    """The pieces that the wanted rows are, one after the other; none if a row is nowhere."""
+    found: list[Piece] = []
+    start = 0
+    while start < len(wanted):
+        longest: Piece | None = None
+        for name, numbers in rows.items():
+            for first in _near(numbers, wanted[start]).nonzero().flatten().tolist()[:4]:
+                count = _run(numbers[first:], wanted[start:])
+                if longest is None or count > longest.last - longest.first:
+                    longest = Piece(name, first, first + count)
+        # A row or two may be alike by chance, as rows of zeros are.
+        if longest is None or longest.last - longest.first < min(3, len(wanted)):
+            return []
+        found.append(longest)
+        start += longest.last - longest.first
+    return found
+
+
+def _near(one: Tensor, other: Tensor) -> Tensor:
+    return (one - other).abs() <= 1e-9 * other.abs() + 1e-12
+
+
+def _run(one: Tensor, other: Tensor) -> int:
+    """How many numbers from the first on are equal."""
+    length = min(len(one), len(other))
+    apart = (~_near(one[:length], other[:length])).nonzero()
+    return int(apart[0]) if len(apart) else length
+
+
+def gap_text(one: Tensor, other: Tensor) -> str:
+    """How far two tensors are apart, in a sentence."""
+    if one.shape != other.shape:
+        return say("weights.shapes", one=tuple(one.shape), other=tuple(other.shape))
+    shape = (len(one) if one.dim() else 1, -1)
+    pieces = zip(one.reshape(shape).split(1 << 13), other.reshape(shape).split(1 << 13), strict=True)
+    different, squares, size, largest = 0, 0.0, 0.0, 0.0
+    for first, second in pieces:
+        gap = first.double() - second.double()
+        different += int((gap != 0).sum())
+        squares, size = squares + float(gap.square().sum()), size + float(first.double().square().sum())
+        largest = max(largest, float(gap.abs().max()) if gap.numel() else 0.0)
+    return say(
+        "weights.changed",
+        different=different,
+        number=one.numel(),
+        largest=f"{largest:.3g}",
+        part=f"{math.sqrt(squares / size):.1%}" if size else "-",
+    )
