@@ -21,4 +21,61 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "neither of the two has a tokenizer, so a text cannot be read; leave the text out and random ids are taken",
         "两者都没有分词器，无法读取文本；请去掉文本，改用随机编号",
     ),
+    "diff.formula": (
+        "{where}: of {x}, A computes {a}, and B computes {b}",
+        "{where}：由 {x} 出发，A 计算 {a}，而 B 计算 {b}",
+    ),
+    "diff.words_dropped": (
+        "x with {rate} of its numbers dropped and the others times {factor}: dropout in evaluation",
+        "丢弃比例为 {rate} 的 x，其余乘以 {factor}：评估时仍有 dropout",
+    ),
+    "diff.words_softmax": (
+        "softmax of {inner} over the {axis}, {sight}",
+        "对 {inner} 沿 {axis} 轴做 softmax，{sight}",
+    ),
+    "diff.words_after": (
+        "softmax of x over all keys, hidden afterwards, {sight}",
+        "对 x 沿所有键做 softmax，之后才遮蔽，{sight}",
+    ),
+    "diff.words_turn": (
+        "a turn of {turning} of {width} features, {pairing} pairs, base {base}, first position {start}, direction {direction}",
+        "旋转 {width} 个特征中的 {turning} 个，配对方式 {pairing}，底数 {base}，首个位置 {start}，方向 {direction}",
+    ),
+    "diff.sight_all": ("every query sees every key", "每个查询看到所有键"),
+    "diff.sight_causal": ("query i sees keys up to i", "查询 i 看到不晚于 i 的键"),
+    "diff.sight_strict": ("query i sees keys before i, not itself", "查询 i 只看到早于 i 的键，看不到自己"),
+    "diff.sight_shifted": ("query i sees keys up to i + {shift}", "查询 i 看到不晚于 i + {shift} 的键"),
+    "diff.sight_window": ("{base}, the last {width} of them", "{base}，其中最后 {width} 个"),
+    "diff.sight_other": ("{count} of {all} pairs are seen", "{all} 对中可见 {count} 对"),
+    "diff.scores": (
+        "{where}: A multiplies q kᵀ by {a}, and B by {b}",
+        "{where}：A 把 q kᵀ 乘以 {a}，B 乘以 {b}",
+    ),
+    "diff.exchanged": ("{where}: A multiplies {a}, and B multiplies {b}", "{where}：A 相乘的是 {a}，B 相乘的是 {b}"),
+    "diff.arranged": (
+        "{where}: both have the same numbers, and they lie otherwise in B: {what}",
+        "{where}：两者的数相同，但在 B 中排列不同：{what}",
+    ),
+    "diff.arranged_axis": (
+        "along axis {axis}, B has A's slices in the order {order}",
+        "沿第 {axis} 轴，B 按 {order} 的顺序取 A 的切片",
+    ),
+    "diff.arranged_mixed": (
+        "no order of slices explains it, so an axis was split or merged by reshape where it had to be transposed",
+        "任何切片顺序都无法解释，因此某个轴在应转置处被直接变形拆分或合并",
+    ),
+    "diff.shifted": (
+        "{where}: B has at each position what A has {step} positions on",
+        "{where}：B 在每个位置上的值是 A 在其后第 {step} 个位置上的值",
+    ),
+    "diff.fed": (
+        "{where}: the matrix of {stage} is given {a} in A, and {b} in B",
+        "{where}：{stage} 的矩阵在 A 中作用于 {a}，在 B 中作用于 {b}",
+    ),
+    "diff.fed_norm": ("the norm {norm} of {x}", "{x} 的归一化 {norm}"),
+    "diff.rewired": (
+        "{where}: A computes {formula} of {a}, and B the same of {b}",
+        "{where}：A 由 {a} 计算 {formula}，B 则由 {b} 计算同样的式子",
+    ),
+    "diff.summed": ("{where}: A adds up {a}, and B {b}", "{where}：A 相加的是 {a}，B 则是 {b}"),
 }

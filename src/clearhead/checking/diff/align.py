@@ -60,11 +60,8 @@ def matched(a: Walk, b: Walk) -> Matching:
     last = (len(a.stages) - 1, len(b.stages) - 1)
     if min(last) < 0 or found.partner.get(last[0]) == last[1] or _same(a, b, *last):
         return found
-    found.partner.pop(last[0], None)
-    back = {j: i for i, j in found.partner.items()}
-    back.pop(last[1], None)
-    found.partner = {i: j for j, i in back.items()}
-    found.cones = (_cone(a, set(found.partner)), _cone(b, set(back)))
+    # A result may be what the other has on the way to its own: it is known then, and still is no partner of the other's result.
+    found.cones = (_cone(a, set(found.partner)), _cone(b, set(found.partner.values())))
     _by_place(a, b, found)
     return found
 
@@ -90,14 +87,14 @@ def parting(pairs: tuple[Pair, ...]) -> Pair | None:
 
 def _pair(a: Walk, b: Walk, found: Matching, i: int) -> Pair:
     stage, limit = a.stages[i], _limits(a, b, i)
-    j = found.partner.get(i, found.parted.get(i))
+    j = found.parted.get(i, found.partner.get(i))
     if j is None:
         if i == len(a.stages) - 1 and b.stages and _same(a, b, i, len(b.stages) - 1):
             j = len(b.stages) - 1
             gap = _apart(stage.value, b.stages[j].value, limit[1])
             return _judged(stage, b.stages[j], gap, limit)
         return Pair(stage.name, "", tuple(stage.value.shape), 0.0, limit[0], "unpaired", stage.where)
-    gap = found.gap[i] if i in found.partner else _apart(stage.value, b.stages[j].value, limit[1])
+    gap = found.gap[i] if i not in found.parted else _apart(stage.value, b.stages[j].value, limit[1])
     return _judged(stage, b.stages[j], gap, limit, differs=i in found.parted)
 
 
@@ -119,8 +116,6 @@ def _apart(x: Tensor, y: Tensor, near: float) -> float:
     """How far two stages are apart, up to a view where one makes them equal."""
     x, y = plain(x), plain(y)
     seen = laid(y, x, near)
-    if seen is None and x.shape != y.shape and x.numel() == y.numel() and x.dim() == y.dim() + 1:
-        seen = None
     return apart(x, y if seen is None else seen)
 
 
@@ -164,7 +159,8 @@ def _candidates(own: Mark, others: list[Mark], free: set[int], place: tuple[int,
 def _cone(walk: Walk, known: set[int]) -> list[int]:
     """What leads to the result without passing through a stage that has a partner, in order."""
     parents = parents_of(walk)
-    seen, todo = set(), [len(walk.stages) - 1]
+    last = len(walk.stages) - 1
+    seen, todo = {last}, [] if last in known else list(parents[last])
     while todo:
         place = todo.pop()
         if place in seen or place in known:

@@ -1,12 +1,66 @@
-"""Why two parts differ where neither can be varied: stub."""
+"""Why two walks part where neither side can be varied: the known formulas are computed from what both have."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import torch
+
+from clearhead.checking.diff.formulas_attention import scores, softmax_id, softmaxes
+from clearhead.checking.diff.formulas_norm import norm_id, norms
+from clearhead.checking.diff.formulas_order import arranged, exchanged, moved_norm, rewired, shifted, summed
+from clearhead.checking.diff.formulas_rotary import turn_id, turns
+from clearhead.checking.diff.formulas_small import (
+    activation_id,
+    activations,
+    elementwise,
+    elementwise_id,
+    product_id,
+    products,
+)
+from clearhead.checking.diff.reading import Scene, compared, scene
 from clearhead.checking.diff.report import Pair, Reason
 from clearhead.checking.diff.side import Walk
+from clearhead.checking.strangers import Attempt
+
+FAMILIES: tuple[Callable[[Scene], Reason | None], ...] = (
+    lambda each: compared(each, activations, activation_id),
+    lambda each: compared(each, norms, norm_id),
+    lambda each: compared(each, turns, turn_id),
+    lambda each: compared(each, softmaxes, softmax_id),
+    scores,
+    exchanged,
+    arranged,
+    moved_norm,
+    lambda each: compared(each, products, product_id),
+    shifted,
+    summed,
+    lambda each: compared(each, elementwise, elementwise_id),
+    lambda each: rewired(each, norms),
+    lambda each: rewired(each, products),
+)
+"""Families of formulas, the more telling first; each gives the first difference that it sees."""
 
 
 def formula_reasons(a: Walk, b: Walk, first: Pair) -> tuple[Reason, ...]:
-    """Nothing yet."""
-    del a, b, first
+    """Why two walks part.
+
+    Args:
+        a: the one.
+        b: the other.
+        first: where they part, as `parting` has it.
+
+    Returns:
+        The first reason that is found, the formulas of both in it; nothing if no known formula gives both stages.
+    """
+    del first
+    with torch.no_grad():
+        seen = scene(a, b)
+        for family in FAMILIES if seen is not None else ():
+            # Numbers of any kind may come: a matrix that cannot be solved is no reason.
+            with Attempt():
+                assert seen is not None
+                found = family(seen)
+                if found is not None:
+                    return (found,)
     return ()

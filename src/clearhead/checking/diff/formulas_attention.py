@@ -1,0 +1,256 @@
+"""Attention weights and scores as formulas: over which axis, who sees whom, and by what the scores are scaled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from clearhead.checking.common.trial import apart
+from clearhead.checking.diff.numbers import HIDDEN, constant
+from clearhead.checking.diff.reading import Read, Reading, Scene, reason
+from clearhead.checking.diff.report import Reason
+from clearhead.messages import say
+
+NOTHING = 1e-30
+"""A weight below this is none."""
+
+AXIS = {-1: "keys", -2: "queries", -3: "heads", -4: "rows"}
+
+
+def softmaxes(reading: Reading, place: int) -> Iterator[Read]:
+    """y = softmax over an axis of scores, of which some are hidden, a factor or a cap before it."""
+    y = reading.value(place)
+    if y.dim() < 3 or bool((y < 0).any()) or bool((y > 1 + 1e-9).any()) or place in reading.known:
+        return
+    for at in reading.sources(place):
+        x = reading.value(at)
+        if x.shape != y.shape or constant(x) or bool(x.isnan().any()):
+            continue
+        sources = reading.named((at,))
+        for axis in range(-1, -y.dim() - 1, -1):
+            sums = y.sum(axis)
+            if y.shape[axis] < 2 or not bool(((sums - 1).abs() < 1e-6).logical_or(sums <= NOTHING).all()):
+                continue
+            yield from _softmax(reading, x, y, axis, sources)
+        yield from _after(reading, x, y, sources)
+
+
+def _softmax(reading: Reading, x: Tensor, y: Tensor, axis: int, sources: tuple[int, ...]) -> Iterator[Read]:
+    seen = (y > NOTHING) | ((x.abs() >= HIDDEN) & (y > 0))
+    for kind, value in _before(x, y, seen, axis):
+        made = value.masked_fill(~seen, float("-inf")).softmax(axis).nan_to_num()
+        left = apart(made, y)
+        if left <= max(reading.near, 1e-8 if kind else 0.0):
+            pattern = sight(seen)
+            inner = f"{kind}(x)" if kind else "x"
+            words = say("diff.words_softmax", inner=inner, axis=AXIS.get(axis, str(axis)), sight=pattern)
+            yield Read(("softmax", axis, _pattern_key(seen), kind), words, left, sources)
+            return
+
+
+def _before(x: Tensor, y: Tensor, seen: Tensor, axis: int) -> Iterator[tuple[str, Tensor]]:
+    """What the softmax may be taken of: the scores, these by a factor, or capped."""
+    yield "", x
+    logs = torch.where(seen, y, torch.ones_like(y)).log()
+    inside = torch.where(seen, x, torch.zeros_like(x))
+    count = seen.sum(axis, keepdim=True).clamp(min=1)
+    rows = (inside - inside.sum(axis, keepdim=True) / count) * seen
+    wanted = (logs - (logs * seen).sum(axis, keepdim=True) / count) * seen
+    power = float((rows * rows).sum())
+    if power > 0:
+        c = float((rows * wanted).sum()) / power
+        yield f"{c:.6g} · ", x * c
+    for cap in _caps(x, logs, seen, axis):
+        yield f"cap {cap:.6g}: ", cap * (x / cap).tanh()
+
+
+def _caps(x: Tensor, logs: Tensor, seen: Tensor, axis: int) -> Iterator[float]:
+    """Caps that fit: a row's largest and smallest number have a known distance after the cap."""
+    best, found = float("inf"), None
+    for step in range(241):
+        cap = 10 ** (step / 60 - 1)
+        capped = cap * (x / cap).tanh()
+        error = _spread(capped - logs, seen, axis)
+        if error < best:
+            best, found = error, cap
+    if found is None:
+        return
+    low, high = found / 1.05, found * 1.05
+    for _ in range(80):
+        one, other = low + (high - low) / 3, high - (high - low) / 3
+        errors = [_spread(cap * (x / cap).tanh() - logs, seen, axis) for cap in (one, other)]
+        low, high = (low, other) if errors[0] < errors[1] else (one, high)
+    yield (low + high) / 2
+
+
+def _spread(gap: Tensor, seen: Tensor, axis: int) -> float:
+    """How far a difference is from being one number a row."""
+    gap = torch.where(seen, gap, torch.zeros_like(gap))
+    count = seen.sum(axis, keepdim=True).clamp(min=1)
+    return float((((gap - gap.sum(axis, keepdim=True) / count) * seen) ** 2).sum())
+
+
+def _after(reading: Reading, x: Tensor, y: Tensor, sources: tuple[int, ...]) -> Iterator[Read]:
+    """Weights that were hidden after the softmax, so that rows do not sum to 1."""
+    seen = y > NOTHING
+    left = apart(x.softmax(-1) * seen, y)
+    if left <= reading.near and not bool(seen.all()):
+        words = say("diff.words_after", sight=sight(seen))
+        yield Read(("after", -1, _pattern_key(seen), ""), words, left, sources)
+
+
+def softmax_id(a: Read, b: Read) -> str:
+    """The axis, the order of mask and softmax, who sees whom, or what is done to the scores."""
+    if a.key[1] != b.key[1]:
+        return "softmax.axis"
+    if a.key[0] != b.key[0]:
+        return "causal.after-softmax"
+    if a.key[2] != b.key[2]:
+        return sight_id(str(a.key[2]), str(b.key[2]))
+    return "softcap" if "cap" in f"{a.key[3]}{b.key[3]}" else "scale.factor"
+
+
+def _pattern_key(seen: Tensor) -> str:
+    """Who sees whom, as text: rows are queries."""
+    flat = seen.reshape(-1, *seen.shape[-2:])
+    plain = flat[:1] if bool((flat == flat[:1]).all()) else flat
+    return "/".join("|".join("".join(str(int(cell)) for cell in row) for row in each) for each in plain.tolist())
+
+
+def _square(key: str) -> Tensor:
+    rows = key.partition("/")[0].split("|")
+    return torch.tensor([[cell == "1" for cell in row] for row in rows])
+
+
+def sight(seen: Tensor) -> str:
+    """Who sees whom, in words."""
+    square = _square(_pattern_key(seen))
+    T, S = square.shape
+    distance = torch.arange(T)[:, None] + (S - T) - torch.arange(S)
+    if bool(square.all()):
+        return say("diff.sight_all")
+    for shift in (0, -1, 1, T - S):
+        low = distance >= -shift
+        if torch.equal(square, low):
+            words = {0: say("diff.sight_causal"), -1: say("diff.sight_strict")}
+            return words.get(shift, say("diff.sight_shifted", shift=shift))
+        width = int(distance[square].max()) + 1 if bool(square.any()) else 0
+        if torch.equal(square, low & (distance < width)):
+            base = say("diff.sight_causal") if shift == 0 else say("diff.sight_shifted", shift=shift)
+            return say("diff.sight_window", base=base, width=width + min(shift, 0))
+    return say("diff.sight_other", count=int(square.sum()), all=square.numel())
+
+
+def sight_id(a: str, b: str) -> str:
+    """The fault's name that fits two patterns."""
+    one, other = _square(a), _square(b)
+    T, S = one.shape
+    distance = torch.arange(T)[:, None] + (S - T) - torch.arange(S)
+    for square, rest in ((one, other), (other, one)):
+        if bool(square[distance < 0].any()) and not bool(rest[distance < 0].any()):
+            return "causal.future-leak"
+        if S != T and torch.equal(square, (distance >= S - T)):
+            return "causal.top-left"
+        if not bool(square.diagonal(S - T).any()) and bool(rest.diagonal(S - T).any()):
+            return "causal.self-masked"
+    return "window.off-by-one" if _widths_apart(one, other, distance) == 1 else "window"
+
+
+def _widths_apart(one: Tensor, other: Tensor, distance: Tensor) -> int:
+    return abs(int(distance[one].max()) - int(distance[other].max()))
+
+
+def scores(scene: Scene) -> Reason | None:
+    """Scores that differ by a factor: each beside the product of q and k as both have them."""
+    for i, j in scene.pairs():
+        x, y = scene.a.value(i), scene.b.value(j)
+        if x.dim() < 3 or x.shape != y.shape or constant(x) or bool((x.abs() >= HIDDEN).any()):
+            continue
+        c = float((x * y).sum() / (x * x).sum())
+        left = apart(c * x, y)
+        if left > scene.a.near or abs(c - 1) < 1e-9:
+            continue
+        factors = _natural(scene.a, i), _natural(scene.b, j)
+        if factors[0] is None or factors[1] is None:
+            continue
+        width, heads = factors[0][1], x.shape[1] if x.dim() == 4 else 1
+        words = [scale_words(each[0], width, heads, x.shape[-1]) for each in factors if each is not None]
+        text = say("diff.scores", a=words[0], b=words[1], where=scene.b.stage(j).where or scene.a.stage(i).where or "-")
+        return reason(scale_id((factors[0][0], factors[1][0]), width, heads, x.shape[-1]), scene, (i, j), text, left)
+    return None
+
+
+def _natural(reading: Reading, place: int) -> tuple[float, int] | None:
+    """By what a stage of scores is more than the product of what both have, and the width d of that product."""
+    for at in reversed(reading.region(place) if place not in reading.known else []):
+        pair = [x.double() for x in reading.stage(at).inputs if x.dim() >= 3]
+        if len(pair) != 2 or reading.stage(at).made_by == "softmax":
+            continue
+        y, size = reading.value(place), 1.0
+        made = _multiplied(pair[0], pair[1], y)
+        if made is None:
+            continue
+        sources = [reading.value(s) for s in reading.sources(at)]
+        for operand in pair:
+            near = [float(_rms(operand) / _rms(s)) for s in sources if s.numel() == operand.numel()]
+            size *= min(near, key=lambda r: abs(r - 1), default=1.0)
+        return float((made * y).sum() / (made * made).sum()) * size, pair[0].shape[-1]
+    return None
+
+
+def _multiplied(one: Tensor, other: Tensor, y: Tensor) -> Tensor | None:
+    """q kᵀ of two operands, in whichever way their axes lie, if it has the shape of the scores and is a multiple of them."""
+    for q in (one, one.transpose(1, 2) if one.dim() == 4 else one):
+        for k in (other, other.transpose(1, 2) if other.dim() == 4 else other):
+            for turned in (k.transpose(-2, -1), k):
+                if q.shape[-1] != turned.shape[-2] or q.shape[:-2] != turned.shape[:-2]:
+                    continue
+                made = q @ turned
+                if made.shape == y.shape and apart(made * float((made * y).sum() / (made * made).sum()), y) < 1e-6:
+                    return made
+    return None
+
+
+def _rms(x: Tensor) -> Tensor:
+    return x.square().mean().sqrt()
+
+
+def _scales(width: int, heads: int, length: int) -> dict[str, float]:
+    return {
+        "1": 1.0,
+        "1 / sqrt(d)": width**-0.5,
+        "1 / d": 1.0 / width,
+        "sqrt(d)": width**0.5,
+        "1 / sqrt(D)": (width * heads) ** -0.5,
+        "1 / sqrt(T)": length**-0.5,
+        "1 / sqrt(H)": heads**-0.5,
+        "d": float(width),
+    }
+
+
+def scale_words(c: float, width: int, heads: int, length: int) -> str:
+    """A factor of scores by its formula."""
+    for words, value in _scales(width, heads, length).items():
+        if abs(c / value - 1) < 1e-5:
+            return f"{words} = {c:.6g}"
+    return f"{c:.6g}"
+
+
+def scale_id(factors: tuple[float, float], width: int, heads: int, length: int) -> str:
+    """The name of the factor that is not 1 / sqrt(d)."""
+    values = _scales(width, heads, length)
+    names = {
+        "1": "scale.missing",
+        "1 / d": "scale.twice",
+        "sqrt(d)": "scale.inverted",
+        "1 / sqrt(D)": "scale.model-width",
+        "1 / sqrt(T)": "scale.length",
+    }
+    right = values["1 / sqrt(d)"]
+    odd = [c for c in factors if abs(c / right - 1) > 1e-5]
+    for words, name in names.items():
+        if len(odd) == 1 and abs(odd[0] / values[words] - 1) < 1e-5:
+            return name
+    return "scale.factor"

@@ -1,0 +1,123 @@
+"""Norms as formulas: which statistics, over which axis, where eps stands and how large it is, and how the weights enter.
+
+y = c / s · g + β, where c is x or x minus its mean. For each way in which weights may enter, s is read off the stage row by row, and held
+against the variance: sqrt(var + eps), sqrt(var) + eps, each with n or n - 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from torch import Tensor
+
+from clearhead.checking.common.trial import apart
+from clearhead.checking.diff.numbers import constant
+from clearhead.checking.diff.reading import Read, Reading
+
+AXES = {-1: "features", -2: "tokens", 0: "batch"}
+"""Axes over which people take statistics."""
+
+SMALL = 0.2
+"""An eps that is larger than this part of the variance is none."""
+
+
+class Root(NamedTuple):
+    """How the divisor comes from the variance.
+
+    Args:
+        form: "sqrt(v + eps)" or "sqrt(v) + eps".
+        unbiased: whether the variance divides by n - 1.
+        eps: what is added.
+    """
+
+    form: str
+    unbiased: bool
+    eps: float
+
+
+def norms(reading: Reading, place: int) -> Iterator[Read]:
+    """All norms of a source of the same shape that give a place."""
+    y = reading.value(place)
+    if y.dim() < 2 or y.shape[-1] < 3 or place in reading.known or constant(y):
+        return
+    for at in reading.sources(place):
+        x = reading.shaped(at, y)
+        if x is None or constant(x):
+            continue
+        vectors = [each for each in reading.given(place, 1, y.shape[-1]) if not _one_of(each)]
+        for form, gain in _gains(vectors):
+            for shifted, bias in ((False, None), *((True, each) for each in vectors)):
+                z = (y if bias is None else y - bias) / (1.0 if gain is None else gain)
+                yield from _of(reading, x, z, (form, shifted, at))
+
+
+def _one_of(each: Tensor) -> bool:
+    """Whether a vector of weights is all ones or all zeros, and does nothing."""
+    return bool((each == each[0]).all()) and float(each[0]) in (0.0, 1.0)
+
+
+def _gains(vectors: list[Tensor]) -> Iterator[tuple[str, Tensor | None]]:
+    """The ways in which weights enter; those by which nothing can be divided are left out."""
+    yield "", None
+    for form, shift in (("w", 0.0), ("(1 + w)", 1.0)):
+        for each in vectors:
+            if bool(((each + shift).abs() > 1e-6).all()):
+                yield form, each + shift
+
+
+def _of(reading: Reading, x: Tensor, z: Tensor, ways: tuple[str, bool, int]) -> Iterator[Read]:
+    """The norms that give z, which is the stage with its weights taken off."""
+    form, shifted, at = ways
+    for axis, over in AXES.items():
+        if x.shape[axis] < 2:
+            continue
+        for centred in (True, False):
+            c = x - x.mean(axis, keepdim=True) if centred else x
+            power = (c * c).sum(axis, keepdim=True)
+            inverse = (c * z).sum(axis, keepdim=True) / power
+            left = apart(inverse * c, z)
+            if left > max(reading.near, 1e-10) or not bool((inverse > 0).all()):
+                continue
+            root = _root(1 / inverse, power / x.shape[axis], x.shape[axis], reading.near)
+            if root is not None:
+                key = ("norm", centred, over, root.form, root.unbiased, f"{root.eps:.2e}", form, shifted)
+                yield Read(key, _words(centred, over, root, (form, shifted)), left, reading.named((at,)))
+                return
+
+
+def _root(s: Tensor, v: Tensor, count: int, near: float) -> Root | None:
+    """How a divisor comes from the variance; the first form whose eps is the same in all rows."""
+    for unbiased in (False, True):
+        own = v * count / (count - 1) if unbiased else v
+        for form, eps in (("sqrt(v + eps)", s * s - own), ("sqrt(v) + eps", s - own.sqrt())):
+            size = float((own if form == "sqrt(v + eps)" else own.sqrt()).abs().max())
+            middle = float(eps.median())
+            spread = float((eps - middle).abs().max())
+            if spread <= max(near, 1e-11) * size and -near * size <= middle <= SMALL * size:
+                return Root(form, unbiased, 0.0 if abs(middle) < 1e-14 * size else middle)
+    return None
+
+
+def _words(centred: bool, over: str, root: Root, ways: tuple[str, bool]) -> str:
+    form, shifted = ways
+    top = "(x - mean)" if centred else "x"
+    inner = ("var" if centred else "mean(x²)") + (" · n/(n - 1)" if root.unbiased else "")
+    eps = f"{root.eps:.3g}"
+    below = f"sqrt({inner} + {eps})" if root.form == "sqrt(v + eps)" else f"(sqrt({inner}) + {eps})"
+    axis = "" if over == "features" else f" [{over}]"
+    return f"{top} / {below}{axis}" + (f" · {form}" if form else "") + (" + b" if shifted else "")
+
+
+def norm_id(a: Read, b: Read) -> str:
+    """What is different, the gravest first."""
+    parts = ("", "norm.formula", "norm.axis", "norm.eps-placement", "norm.unbiased-variance", "norm.eps-value")
+    for place, name in enumerate(parts):
+        if name and a.key[place] != b.key[place]:
+            return name
+    return "norm.offset" if "(1 + w)" in (a.key[6], b.key[6]) else "norm.weight"
+
+
+def normed(reading: Reading, place: int) -> Read | None:
+    """The norm that gives a place; None if none does."""
+    return next(norms(reading, place), None)

@@ -1,0 +1,183 @@
+"""Formulas of single numbers, products with a matrix, and sums: what gives a stage from what came before it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import combinations, permutations
+
+import torch
+from torch import Tensor
+
+from clearhead.checking.common.trial import apart
+from clearhead.checking.diff.numbers import constant
+from clearhead.checking.diff.reading import Read, Reading
+from clearhead.checking.kinds.feedforward_found import ACTIVATIONS
+from clearhead.messages import say
+
+RECENT = 8
+"""How many stages back a sum is looked for."""
+
+ROWS = 64
+"""How many numbers a sum is solved on; the rest tests it."""
+
+
+def activations(reading: Reading, place: int) -> Iterator[Read]:
+    """y = f(x), or f(x) u with a gate, for each known activation f."""
+    y = reading.value(place)
+    sources = [at for at in reading.sources(place) if reading.value(at).numel() == y.numel() and at != place]
+    for at in sources:
+        x = reading.value(at).reshape(y.shape)
+        for name, function in ACTIVATIONS.items():
+            left = apart(function(x), y)
+            if left <= reading.near:
+                yield Read(("one", name), f"{name}(x)", left, reading.named((at,)))
+    for gate, up in permutations(sources, 2):
+        x, u = (reading.value(at).reshape(y.shape) for at in (gate, up))
+        both = tuple(sorted(reading.named((gate, up))))
+        first = "x1" if reading.known[gate] == both[0] else "x2"
+        second = "x2" if first == "x1" else "x1"
+        for name, function in (*ACTIVATIONS.items(), ("", lambda z: z)):
+            left = apart(function(x) * u, y)
+            if left <= reading.near and (name or first == "x1"):
+                words = f"{name}({first}) · {second}" if name else f"{first} · {second}"
+                yield Read(("gated", name, first if name else ""), words, left, both)
+
+
+def activation_id(a: Read, b: Read) -> str:
+    """Which function, or which of two is bent."""
+    if a.key[0] != b.key[0] or "" in (a.key[1], b.key[1]):
+        return "activation.missing"
+    return "activation.gate" if a.key[1] == b.key[1] else "activation.variant"
+
+
+def elementwise(reading: Reading, place: int) -> Iterator[Read]:
+    """y = x, c x, cap tanh(x / cap), or x with some numbers dropped and the others grown."""
+    y = reading.value(place)
+    for at in reading.sources(place):
+        x = reading.shaped(at, y)
+        if x is None or constant(x):
+            continue
+        sources = reading.named((at,))
+        if at == place or apart(x, y) <= reading.near:
+            yield Read(("x",), "x", 0.0, sources)
+            continue
+        c = float((x * y).sum() / (x * x).sum())
+        left = apart(c * x, y)
+        if left <= reading.near:
+            yield Read(("factor", f"{c:.6g}"), f"{factor_words(c, x.shape[-1])} · x", left, sources)
+            continue
+        yield from _capped(reading, x, y, sources)
+        yield from _dropped(reading, x, y, sources)
+
+
+def _capped(reading: Reading, x: Tensor, y: Tensor, sources: tuple[int, ...]) -> Iterator[Read]:
+    at = int(x.abs().argmax())
+    cap = cap_of(float(x.flatten()[at]), float(y.flatten()[at]))
+    if cap is not None:
+        left = apart(cap * (x / cap).tanh(), y)
+        if left <= max(reading.near, 1e-8):
+            yield Read(("cap", f"{cap:.6g}"), f"{cap:.6g} · tanh(x / {cap:.6g})", left, sources)
+
+
+def cap_of(x: float, y: float) -> float | None:
+    """The cap with y = cap tanh(x / cap), by halving; None if there is none."""
+    if not 0 < abs(y) < abs(x) or x * y < 0:
+        return None
+    low, high = abs(y), 1e6 * abs(x)
+    for _ in range(200):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if middle * math.tanh(abs(x) / middle) < abs(y) else (low, middle)
+    return math.sqrt(low * high)
+
+
+def _dropped(reading: Reading, x: Tensor, y: Tensor, sources: tuple[int, ...]) -> Iterator[Read]:
+    gone = (y == 0) & (x != 0)
+    if not bool(gone.any()) or bool(gone.all()):
+        return
+    c = float((y[~gone] / x[~gone]).median())
+    left = apart(torch.where(gone, torch.zeros_like(x), c * x), y)
+    rate = float(gone.double().mean())
+    if left <= reading.near:
+        words = say("diff.words_dropped", rate=f"{rate:.2f}", factor=f"{c:.4g}")
+        yield Read(("dropped", f"{c:.4g}"), words, left, sources)
+
+
+def elementwise_id(a: Read, b: Read) -> str:
+    """A factor, a cap, or dropout."""
+    kinds = {a.key[0], b.key[0]}
+    if "dropped" in kinds:
+        return "dropout.active-in-eval"
+    return "softcap" if "cap" in kinds else "scale.factor"
+
+
+def factor_words(c: float, width: int) -> str:
+    """A factor by the formula that brings it about."""
+    named = {"sqrt(D)": width**0.5, "1 / sqrt(D)": width**-0.5, "D": float(width), "1 / D": 1 / width}
+    for words, value in named.items():
+        if abs(c / value - 1) < 1e-6 and value not in (1.0, 2.0, 0.5):
+            return f"{words} = {c:.6g}"
+    return f"{c:.6g}"
+
+
+def products(reading: Reading, place: int) -> Iterator[Read]:
+    """y = x Wᵀ + b with the weights that entered; W itself in place of Wᵀ where it is square, and without b."""
+    y = reading.value(place)
+    for at in reading.sources(place):
+        x = reading.value(at)
+        if at == place or x.dim() < 2 or x.dim() != y.dim() or x.shape[:-1] != y.shape[:-1]:
+            continue
+        biases = reading.given(place, 1, y.shape[-1])
+        for matrix in reading.given(place, 2, x.shape[-1]):
+            yield from _product(reading.near, (x, y), matrix, biases, reading.named((at,)))
+
+
+def _product(
+    near: float, between: tuple[Tensor, Tensor], matrix: Tensor, biases: list[Tensor], sources: tuple[int, ...]
+) -> Iterator[Read]:
+    x, y = between
+    wanted, seen = (x.shape[-1], y.shape[-1]), f"{float(matrix.abs().sum()):.9g}"
+    for turned, form in ((matrix.T, "x Wᵀ"), (matrix, "x W")):
+        if tuple(turned.shape) != wanted:
+            continue
+        made = x @ turned
+        for bias, words in ((None, form), *((each, f"{form} + b") for each in biases)):
+            left = apart(made if bias is None else made + bias, y)
+            if left <= near:
+                # Both ways of storing a matrix that is not square are the same product.
+                form_key = form if wanted[0] == wanted[1] else ""
+                yield Read(("product", seen, form_key, bias is not None), words, left, sources)
+                return
+
+
+def product_id(a: Read, b: Read) -> str:
+    """A matrix the wrong way round, a bias, or other weights."""
+    if a.key[1] != b.key[1]:
+        return "weights.values"
+    return "load.transposed" if a.key[2] != b.key[2] else "bias"
+
+
+def sums(reading: Reading, place: int) -> Iterator[Read]:
+    """y = Σ c x over one to three of the stages that came before it and have its shape."""
+    y = reading.value(place)
+    if place in reading.known:
+        yield Read(((reading.known[place], "1"),), "x", 0.0, ())
+        return
+    behind = [at for at in reading.known if at < place and reading.value(at).shape == y.shape][-RECENT:]
+    for count in (1, 2, 3):
+        for chosen in combinations(behind, count):
+            found = _solved(reading, y, chosen)
+            if found is not None:
+                yield found
+                return
+
+
+def _solved(reading: Reading, y: Tensor, chosen: tuple[int, ...]) -> Read | None:
+    columns = torch.stack([reading.value(at).flatten() for at in chosen], -1)
+    few = torch.linspace(0, y.numel() - 1, min(ROWS, y.numel())).long()
+    solved = torch.linalg.lstsq(columns[few], y.flatten()[few, None]).solution[:, 0]
+    left = apart(columns @ solved, y.flatten())
+    if left > reading.near or bool((solved.abs() < 1e-6).any()):
+        return None
+    terms = sorted((reading.known[at], f"{float(c):.6g}") for at, c in zip(chosen, solved, strict=True))
+    return Read(tuple(terms), "", left, ())

@@ -1,0 +1,206 @@
+"""Where two walks part, as a question: which formula of what both have gives the stage that one has, and which that of the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from clearhead.checking.common.trial import apart
+from clearhead.checking.diff.align import Matching, matched
+from clearhead.checking.diff.numbers import plain
+from clearhead.checking.diff.report import Reason
+from clearhead.checking.diff.side import Stage, Walk
+from clearhead.checking.diff.sources import fed, parents_of
+from clearhead.checking.report import Certainty
+from clearhead.messages import say
+
+LOOKED = 24
+"""How many stages from the parting on are read."""
+
+REACH = 40
+"""How many stages without a partner may stand between one and what it was made of."""
+
+CLOSE = {torch.float64: 1e-9, torch.float32: 2e-5}
+"""How near a formula must come to reproduce a stage, beside the largest number, by the narrowest type that was used."""
+
+
+class Read(NamedTuple):
+    """A formula that gives a stage.
+
+    Args:
+        key: what tells it from other formulas of its family.
+        words: the formula as it is written.
+        left: how far it is from the stage, beside the largest number.
+        sources: what it was computed of, by places in A.
+    """
+
+    key: tuple[object, ...]
+    words: str
+    left: float
+    sources: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One side where it parts.
+
+    Args:
+        walk: of the side.
+        known: places that have a partner -> their places in A.
+        cone: places from the parting on, in order.
+        near: how near a formula must come.
+    """
+
+    walk: Walk
+    known: dict[int, int]
+    cone: list[int]
+    near: float
+    values: dict[int, Tensor] = field(default_factory=dict)
+
+    @cached_property
+    def parents(self) -> list[tuple[int, ...]]:
+        """What each stage was made of."""
+        return parents_of(self.walk)
+
+    @cached_property
+    def looked(self) -> list[int]:
+        """The first places that the inputs reach."""
+        return [place for place in self.cone if fed(self.walk.stages[place])][:LOOKED]
+
+    def stage(self, place: int) -> Stage:
+        """The stage at a place."""
+        return self.walk.stages[place]
+
+    def value(self, place: int) -> Tensor:
+        """Its numbers, in float64."""
+        if place not in self.values:
+            self.values[place] = plain(self.walk.stages[place].value)
+        return self.values[place]
+
+    def sources(self, place: int) -> list[int]:
+        """The nearest stages with a partner that a place was made of; the place itself if it has one."""
+        found, _ = self._behind(place)
+        return found
+
+    def region(self, place: int) -> list[int]:
+        """The stages without a partner through which a place was made, itself included."""
+        _, between = self._behind(place)
+        return between
+
+    def _behind(self, place: int) -> tuple[list[int], list[int]]:
+        if place in self.known:
+            return [place], [place]
+        seen, todo = {place}, list(self.parents[place])
+        found: set[int] = set()
+        while todo and len(seen) < REACH:
+            at = todo.pop()
+            if at in self.known:
+                found.add(at)
+            elif at not in seen:
+                seen.add(at)
+                todo += self.parents[at]
+        return sorted(found), sorted(seen)
+
+    def given(self, place: int, axes: int, width: int) -> list[Tensor]:
+        """Tensors of so many axes, the last of that width, that entered on the way to a place: its weights are among them."""
+        found: list[Tensor] = []
+        for at in self.region(place):
+            for each in self.stage(at).inputs:
+                fits = each.dim() == axes and width in each.shape and each.is_floating_point()
+                if fits and not any(each.shape == other.shape and torch.equal(plain(each), other) for other in found):
+                    found.append(plain(each))
+        return found
+
+    def named(self, places: tuple[int, ...]) -> tuple[int, ...]:
+        """Places as A has them."""
+        return tuple(self.known[place] for place in places)
+
+    def shaped(self, place: int, like: Tensor) -> Tensor | None:
+        """A source in the shape of what was made of it; None if it is of another size."""
+        x = self.value(place)
+        return x.reshape(like.shape) if x.numel() == like.numel() else None
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Both sides where they part.
+
+    Args:
+        a: the one.
+        b: the other.
+        found: partners, and what stands for each other.
+    """
+
+    a: Reading
+    b: Reading
+    found: Matching
+
+    def place(self, i: int) -> str:
+        """The name of a place in A."""
+        return self.a.stage(i).name
+
+    def pairs(self) -> Iterator[tuple[int, int]]:
+        """Places of both, those that were found to stand for each other first, then any two of one size."""
+        yield from self.found.parted.items()
+        for i in self.a.looked:
+            for j in self.b.looked:
+                if self.a.value(i).numel() == self.b.value(j).numel() and self.found.parted.get(i) != j:
+                    yield i, j
+
+    def before(self, i: int, j: int) -> float:
+        """How far two places are apart."""
+        x, y = self.a.value(i), self.b.value(j)
+        return apart(x, y.reshape(x.shape)) if x.numel() == y.numel() else float("inf")
+
+
+def scene(a: Walk, b: Walk) -> Scene | None:
+    """The scene of two walks; None if they do not part."""
+    found = matched(a, b)
+    if not found.parted:
+        return None
+    kinds = [each.narrowest for each in (a, b)]
+    near = max(CLOSE.get(kind, 2e-2) for kind in kinds)
+    one = Reading(a, {i: i for i in found.partner}, found.cones[0], near)
+    other = Reading(b, {j: i for i, j in found.partner.items()}, found.cones[1], near)
+    return Scene(one, other, found)
+
+
+Reader = Callable[[Reading, int], Iterator[Read]]
+"""Formulas of one family that give a place."""
+
+Namer = Callable[[Read, Read], str]
+"""The id of the difference of two formulas of one family."""
+
+
+def compared(scene: Scene, reader: Reader, name: Namer) -> Reason | None:
+    """The first pair of formulas of one family, of the same sources, that give A's stage and B's and are not the same."""
+    one = [(i, read) for i in scene.a.looked for read in reader(scene.a, i)]
+    other = [(j, read) for j in scene.b.looked for read in reader(scene.b, j)] if one else []
+    for i, read in one:
+        for j, second in other:
+            if read.sources == second.sources and read.key != second.key and _alike(scene, i, j):
+                text = say(
+                    "diff.formula",
+                    x=", ".join(scene.place(each) for each in read.sources),
+                    a=read.words,
+                    b=second.words,
+                    where=scene.b.stage(j).where or scene.a.stage(i).where or "-",
+                )
+                return reason(name(read, second), scene, (i, j), text, second.left)
+    return None
+
+
+def _alike(scene: Scene, i: int, j: int) -> bool:
+    return scene.a.value(i).numel() == scene.b.value(j).numel()
+
+
+def reason(
+    name: str, scene: Scene, at: tuple[int, int], text: str, left: float, *, certainty: Certainty = "reproduced"
+) -> Reason:
+    """A reason at a pair of places."""
+    return Reason(name, certainty, scene.place(at[0]), text, scene.before(*at), left)
