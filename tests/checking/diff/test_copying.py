@@ -225,25 +225,20 @@ def test_ours_go_into_separate_projections_and_untied_heads() -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
+    ("words", "order"),
     [
-        ("query", "key", "value", "dense"),
-        ("q_proj", "k_proj", "v_proj", "o_proj"),
-        ("wq", "wk", "wv", "wo"),
-        ("toqueries", "tokeys", "tovalues", "unifyheads"),
-        ("value_layer", "key_layer", "query_layer", "projection"),
-        ("to_q", "to_k", "to_v", "to_out"),
+        (("query", "key", "value", "dense"), (0, 1, 2)),
+        (("q_proj", "k_proj", "v_proj", "o_proj"), (0, 1, 2)),
+        (("wk", "wq", "wv", "wo"), (1, 0, 2)),
+        (("toqueries", "tokeys", "tovalues", "unifyheads"), (0, 1, 2)),
+        (("value_layer", "key_layer", "query_layer", "projection"), (2, 1, 0)),
+        (("to_q", "to_k", "to_v", "to_out"), (0, 1, 2)),
     ],
 )
-def test_words_for_q_k_and_v_in_any_order(words: tuple[str, str, str, str]) -> None:
+def test_words_for_q_k_and_v_in_any_order(words: tuple[str, str, str, str], order: tuple[int, ...]) -> None:
     own, module = tensors(GPT), Own(words)
     assert whole(copied(module, own))
-    for place, letter in enumerate("qkv"):
-        (word,) = (
-            word
-            for word in words[:3]
-            if letter in word and word[-2:] != "er" or word.startswith({"q": "query", "k": "key", "v": "value"}[letter])
-        )
+    for word, place in zip(words[:3], order, strict=True):
         wanted = own["blocks.0.attention.qkv.weight"][place * D : (place + 1) * D]
         assert torch.equal(module.get_parameter(f"layers.0.attention.{word}.weight"), wanted)
 

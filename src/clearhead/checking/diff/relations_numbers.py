@@ -149,14 +149,16 @@ Levels = Callable[[Tensor, int], Tensor]
 def symmetric(x: Tensor, bits: int) -> Tensor:
     """Numbers (N,G) rounded to multiples of their row's largest, over 2^(bits-1) - 1."""
     scale = x.abs().amax(1, keepdim=True) / (2 ** (bits - 1) - 1)
-    return torch.round(x / scale.clamp_min(1e-300)) * scale
+    made: Tensor = torch.round(x / scale.clamp_min(1e-300)) * scale
+    return made
 
 
 def spread(x: Tensor, bits: int) -> Tensor:
     """Numbers (N,G) rounded to 2^bits steps from their row's smallest to its largest."""
     low, high = x.amin(1, keepdim=True), x.amax(1, keepdim=True)
     scale = (high - low) / (2**bits - 1)
-    return torch.round((x - low) / scale.clamp_min(1e-300)) * scale + low
+    made: Tensor = torch.round((x - low) / scale.clamp_min(1e-300)) * scale + low
+    return made
 
 
 def _mostly(one: Tensor, other: Tensor) -> bool:

@@ -94,12 +94,12 @@ def regrouped(groups: tuple[int, ...], axes: tuple[int, ...]) -> Tensor:
 
 def _parts(rows: int, shapes: Shapes, fits: Fits) -> Iterator[Order]:
     """q, k and v in another order, or two halves in each other's place."""
-    sizes = [(rows // 3,) * 3] if rows % 3 == 0 else []
+    sizes = [[rows // 3] * 3] if rows % 3 == 0 else []
     if shapes.heads and shapes.kv_heads and shapes.head_width and shapes.heads != shapes.kv_heads:
         query, key = shapes.heads * shapes.head_width, shapes.kv_heads * shapes.head_width
-        sizes = [(query, key, key)] if rows == query + 2 * key else sizes
+        sizes = [[query, key, key]] if rows == query + 2 * key else sizes
     for each in sizes:
-        pieces = torch.arange(rows).split(each)
+        pieces = torch.split(torch.arange(rows), each)
         for order in permutations(range(3)):
             picked = torch.cat([pieces[place] for place in order])
             if order != (0, 1, 2) and fits(picked):
@@ -130,7 +130,7 @@ def _by_group(rows: int, shapes: Shapes, fits: Fits) -> Iterator[Order]:
     heads, kv, width = shapes.heads, shapes.kv_heads, shapes.head_width
     if not heads or not kv or not width or heads % kv or rows != (heads + 2 * kv) * width:
         return
-    query, key, value = torch.arange(rows).split((heads * width, kv * width, kv * width))
+    query, key, value = torch.split(torch.arange(rows), [heads * width, kv * width, kv * width])
     groups = [query.view(kv, -1, width), key.view(kv, 1, width), value.view(kv, 1, width)]
     picked = torch.cat(groups, 1).reshape(-1)
     if fits(picked):
@@ -147,14 +147,19 @@ def _pairs(rows: int, shapes: Shapes, fits: Fits) -> Iterator[Order]:
         for turned in dict.fromkeys((width, width // 2, width // 4)):
             if turned < 4 or turned % 2:
                 continue
-            for groups, key in (((2, turned // 2), "pairs"), ((turned // 2, 2), "halves_turned")):
+            for groups in ((2, turned // 2), (turned // 2, 2)):
                 inner = torch.arange(width)
                 inner[:turned] = regrouped(groups, (1, 0))
                 picked = (torch.arange(rows // ends).view(heads, width)[:, inner]).reshape(-1)
                 # Of a fused projection values are not turned.
                 whole = picked if ends == 1 else torch.cat([picked, picked + len(picked), _last(rows)])
                 if fits(whole):
-                    text = say(f"weights.{key}", width=width, turned=turned, half=turned // 2)
+                    text = say(
+                        "weights.pairs" if groups[0] == 2 else "weights.halves_turned",
+                        width=width,
+                        turned=turned,
+                        half=turned // 2,
+                    )
                     yield Order("rotary.pairing", text, whole)
 
 
@@ -176,10 +181,12 @@ def _grouped(rows: int, shapes: Shapes, fits: Fits) -> Iterator[Order]:
         width = rows // parts // heads
         if heads == 1 or width == 1:
             continue
-        for groups, key in (((parts, heads, width), "features_first"), ((parts, width, heads), "heads_first")):
+        for swapped in (False, True):
+            groups = (parts, width, heads) if swapped else (parts, heads, width)
             picked = regrouped(groups, (0, 2, 1))
             if fits(picked):
-                yield Order("heads.grouping", say(f"weights.{key}", heads=heads, width=width), picked)
+                text = say("weights.heads_first" if swapped else "weights.features_first", heads=heads, width=width)
+                yield Order("heads.grouping", text, picked)
 
 
 def _heads(rows: int, shapes: Shapes, *, smallest: int) -> list[int]:

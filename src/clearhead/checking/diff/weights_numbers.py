@@ -6,10 +6,11 @@ import math
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 
+import torch
 from torch import Tensor
 
 from clearhead.checking.diff.relations import row_numbers
-from clearhead.checking.diff.relations_views import near
+from clearhead.checking.diff.relations_views import PIECE, near
 from clearhead.checking.diff.weights_named import Piece, Recipe
 from clearhead.messages import say
 
@@ -61,14 +62,17 @@ class Sums:
 
 
 def _sums(tensor: Tensor) -> tuple[int, float, float]:
-    pieces = [
-        piece.double() for piece in tensor.detach().reshape(len(tensor) if tensor.dim() else 1, -1).split(1 << 13)
-    ]
-    return (
-        tensor.numel(),
-        sum(float(piece.sum()) for piece in pieces),
-        math.sqrt(sum(float(piece.square().sum()) for piece in pieces)),
-    )
+    flat = tensor.detach().reshape(len(tensor) if tensor.dim() else 1, -1)
+    total, squares = 0.0, 0.0
+    for piece in torch.split(flat, _step(flat)):
+        wide = piece.double()
+        total, squares = total + float(wide.sum()), squares + float(wide.square().sum())
+    return tensor.numel(), total, math.sqrt(squares)
+
+
+def _step(flat: Tensor) -> int:
+    """How many rows are looked at together."""
+    return max(1, PIECE // max(1, flat.shape[1]))
 
 
 def _alike(one: tuple[int, float, float], other: tuple[int, float, float]) -> bool:
@@ -135,7 +139,9 @@ def gap_text(one: Tensor, other: Tensor) -> str:
     if one.shape != other.shape:
         return say("weights.shapes", one=tuple(one.shape), other=tuple(other.shape))
     shape = (len(one) if one.dim() else 1, -1)
-    pieces = zip(one.reshape(shape).split(1 << 13), other.reshape(shape).split(1 << 13), strict=True)
+    first_rows, rows = one.reshape(shape), other.reshape(shape)
+    step = _step(rows)
+    pieces = zip(torch.split(first_rows, step), torch.split(rows, step), strict=True)
     different, squares, size, largest = 0, 0.0, 0.0, 0.0
     for first, second in pieces:
         gap = first.double() - second.double()
