@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 from torch import nn
 
+from clearhead.checking.families.found import family_found
 from clearhead.checking.guess import guessed
 from clearhead.checking.kinds.kind import Found, Kind, NoInterfaceError
 from clearhead.checking.kinds.table import KINDS
@@ -17,6 +19,7 @@ from clearhead.checking.strangers import Attempt
 from clearhead.checking.target import Target, resolve, target_of
 from clearhead.checking.unused import unused
 from clearhead.checking.wrapping import told, wrapper
+from clearhead.formats.load import Loaded
 from clearhead.messages import UserError, say
 
 
@@ -37,6 +40,7 @@ def check(
     only: Collection[str] = (),
     seed: int = 0,
     rounding: bool = False,
+    against: str | Path | Loaded | None = None,
 ) -> Report:
     """Whether somebody's code is right, and if not, what the mistake is called and how to mend it.
 
@@ -58,6 +62,7 @@ def check(
         only: ids of the checks to run; all if empty.
         seed: of all random inputs.
         rounding: whether to fill `Report.rounding`.
+        against: the original, a MODEL, whose weights a module of a known family should have.
 
     Raises:
         UserError: if it cannot be run: no interface fits (with what was tried), or it raises on a legal input.
@@ -77,6 +82,7 @@ def check(
         frozenset([only] if isinstance(only, str) else only),
         seed,
         rounding,
+        against,
     )
     named = target if isinstance(target, str) else getattr(target, "__name__", type(target).__name__)
     found = resolve(target, settings) if isinstance(target, str) else target_of(target, named, settings)
@@ -85,13 +91,33 @@ def check(
 
 def check_target(target: Target, settings: Settings) -> Report:
     """The report on a target; raises as `check`."""
+    family = family_found(target, settings)
+    if family is not None:
+        return _of_family(target, settings, family)
+    kind, found = _asked_as_kind(target, settings)
+    return _report(target, kind.name, settings, found)
+
+
+def _asked_as_kind(target: Target, settings: Settings) -> tuple[Kind, Found]:
     kind, case = _opened(target, settings)
     found = Found()
     with Attempt() as attempt:
         found = kind.check(case, settings)
     if attempt.error is not None:
         raise UserError(say("check.raises", name=target.name, kind=kind.name, reason=attempt.reason)) from attempt.error
-    return _report(target, kind, settings, found)
+    return kind, found
+
+
+def _of_family(target: Target, settings: Settings, family: Found) -> Report:
+    """The report on a model of a known family: what its kind is asked, and its parts beside ours, which name a fault by its block."""
+    kind = None
+    try:
+        kind, found = _asked_as_kind(target, settings)
+    except UserError as error:
+        if all(check.verdict == "skipped" for check in family.checks):
+            raise
+        found = Found(notes=(say("families.kind_raises", name=settings.kind or "lm", reason=error),))
+    return _report(target, kind.name if kind else settings.kind or "lm", settings, found, family)
 
 
 def _opened(target: Target, settings: Settings) -> tuple[Kind, Any]:
@@ -121,15 +147,20 @@ def _opened(target: Target, settings: Settings) -> tuple[Kind, Any]:
     )
 
 
-def _report(target: Target, kind: Kind, settings: Settings, found: Found) -> Report:
+def _report(target: Target, kind: str, settings: Settings, found: Found, family: Found | None = None) -> Report:
+    # One name may stand for several parts of a family's model, each with its block.
+    own = family.faults if family is not None else ()
+    rest = [fault for fault in ordered(found.faults) if fault.id not in {each.id for each in own}]
+    found = found if family is None else family + found
     only = _asked(settings.only, found)
     checks = tuple(each for each in found.checks if not settings.only or each.id in only)
-    faults = tuple(each for each in ordered(found.faults) if not settings.only or each.id in only)
+    named = own if any(each in checks and each.verdict == "fail" for each in (family or Found()).checks) else ()
+    faults = (*named, *(each for each in rest if not settings.only or each.id in only))
     if settings.only and not checks:
         asked = ", ".join(sorted({each.id for each in found.checks}))
-        raise UserError(say("check.only_none", only=", ".join(sorted(settings.only)), kind=kind.name, asked=asked))
-    notes = tuple(dict.fromkeys([*unused(target, kind.name, settings), *found.notes]))
-    return Report(target.name, kind.name, settings.kind is None, checks, faults, notes, found.sight, found.rounding)
+        raise UserError(say("check.only_none", only=", ".join(sorted(settings.only)), kind=kind, asked=asked))
+    notes = tuple(dict.fromkeys([*unused(target, kind, settings), *found.notes]))
+    return Report(target.name, kind, settings.kind is None, checks, faults, notes, found.sight, found.rounding)
 
 
 def _asked(only: Collection[str], found: Found) -> set[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from clearhead.checking.decoder import check_decoder
 from clearhead.checking.encoder_decoder import check_encoder_decoder
+from clearhead.checking.families.library import of_model
 from clearhead.checking.finding import Finding
 from clearhead.checking.report import Check, Fault, Report
 from clearhead.checking.settings import Settings
@@ -12,6 +13,7 @@ from clearhead.messages import say
 from clearhead.models.config import DecoderConfig
 from clearhead.models.config_encoders import EncoderDecoderConfig
 from clearhead.models.decoder import Decoder
+from clearhead.models.encoder import Encoder
 from clearhead.models.encoder_decoder import EncoderDecoder
 
 
@@ -42,13 +44,29 @@ def model_report(name: str, loaded: Loaded, settings: Settings) -> Report:
         settings: the seed, and which checks are wanted.
 
     Raises:
-        UserError: as `check_model`.
+        UserError: as `check_model`, or if the original that its weights are held against cannot be opened.
     """
-    found = [each for each in check_model(loaded, seed=settings.seed) if not settings.only or each.id in settings.only]
+    family = of_model(loaded, settings)
+    encoder = isinstance(loaded.model, Encoder)
+    # Of an encoder there is nothing to be asked but what its family has.
+    found = [] if encoder and family.checks else check_model(loaded, seed=settings.seed)
     checks = tuple(Check(each.id, "pass" if each.passed else "fail", each.evidence, each.largest) for each in found)
     faults = tuple(
         Fault(each.id, "consistent", each.evidence, str(loaded.source), say("checking.mend_model"))
         for each in found
         if not each.passed
     )
-    return Report(name, "seq2seq" if isinstance(loaded.model, EncoderDecoder) else "lm", False, checks, faults)
+    kind = "seq2seq" if isinstance(loaded.model, EncoderDecoder) else "encoder" if encoder else "lm"
+    return Report(
+        name,
+        kind,
+        False,
+        tuple(each for each in (*family.checks, *checks) if wanted(each.id, settings.only)),
+        tuple(each for each in (*family.faults, *faults) if wanted(each.id, settings.only)),
+        family.notes,
+    )
+
+
+def wanted(id: str, only: frozenset[str]) -> bool:
+    """Whether a check is asked for, by its name or by the first word of it."""
+    return not only or id in only or id.partition(".")[0] in only

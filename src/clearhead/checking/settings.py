@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from clearhead.formats.load import Loaded
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,7 @@ class Settings:
         only: ids of the checks to run; all if empty.
         seed: of all random inputs.
         rounding: whether the table of number types is wanted.
+        against: the original, a MODEL, whose weights a model or a module of a known family should have.
     """
 
     kind: str | None = None
@@ -42,3 +47,4 @@ class Settings:
     only: frozenset[str] = frozenset()
     seed: int = 0
     rounding: bool = False
+    against: str | Path | Loaded | None = None
