@@ -64,4 +64,29 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "diff_ours.reason": ("in A {a}; in B {b}", "A 中{a}；B 中{b}"),
     "diff_ours.in_block": ("{text} (in {block} alone)", "{text}（仅在 {block}）"),
     "variations.field": ("{field} is {value}", "{field} 为 {value}"),
+    "diff_ours.left": (
+        "with these changes they still part at {place}, by {gap} of the size, and no known change explains that",
+        "作上述改动后，两者仍在 {place} 处分开，差异为其大小的 {gap}，没有已知的改动能解释",
+    ),
+    "diff_ours.own_weights": ("the weights are its own", "权重是它自己的"),
+    "diff_ours.other_weights": (
+        "{count} of the {whole} tensors hold other numbers, {name} first: {how}",
+        "{whole} 个张量中有 {count} 个数值不同，第一个是 {name}：{how}",
+    ),
+    "diff_ours.island": (
+        "an island: a part is computed in {kind}, which shows first at {place} ({gap} of the size) and is rounding",
+        "孤岛：某一部分以 {kind} 计算，首先显现于 {place}（为其大小的 {gap}），属于舍入",
+    ),
+    "diff_ours.idle": (
+        "{field} is {a} in A and {b} in B, which changes no number here",
+        "{field} 在 A 中为 {a}，在 B 中为 {b}，此处不改变任何数值",
+    ),
+    "diff_ours.nothing_fits": (
+        "no tensor of {a} has a place in {b}; leave each its own weights with --weights own",
+        "{a} 的张量在 {b} 中都没有对应位置；请用 --weights own 让两者各自使用自己的权重",
+    ),
+    "diff_ours.given_to_a": (
+        "{a} has no weights of its own and was given those of {b}",
+        "{a} 没有自己的权重，已使用 {b} 的权重",
+    ),
 }

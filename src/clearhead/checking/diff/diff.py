@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
 
 from torch import nn
 
-from clearhead.checking.diff.report import Difference
+from clearhead.checking.diff.align import aligned, parting
+from clearhead.checking.diff.candidates import Candidate, candidate_of
+from clearhead.checking.diff.code import open_code
+from clearhead.checking.diff.explain import explained
+from clearhead.checking.diff.formulas import formula_reasons
+from clearhead.checking.diff.giving import is_fresh, shared_weights, weights_of_other
+from clearhead.checking.diff.inputs import inputs_for
+from clearhead.checking.diff.ours import ModelSide, model_side
+from clearhead.checking.diff.report import Difference, Pair, Reason
+from clearhead.checking.diff.side import Given, Side, Tuned, Walk
+from clearhead.checking.diff.towards import IDLE, differing, shown, towards
+from clearhead.checking.rounding import UNIT
+from clearhead.checking.settings import Settings
+from clearhead.checking.target import named, target_of
+from clearhead.formats.find import is_there
 from clearhead.formats.load import Loaded
+from clearhead.messages import say
 
 
 def diff(
@@ -35,4 +51,108 @@ def diff(
     Raises:
         UserError: if one of them cannot be opened or run, or the two do not take the same inputs.
     """
-    raise NotImplementedError
+    tuned = Tuned(text, weights, kind, values or {}, seed)
+    return compare(opened(a, tuned), opened(b, tuned), tuned)
+
+
+class Opened(NamedTuple):
+    """A side, and whether its weights were drawn when it was built."""
+
+    side: Side
+    fresh: bool = False
+
+
+def opened(found: str | nn.Module | type | Callable[..., Any] | Loaded, tuned: Tuned) -> Opened:
+    """A side.
+
+    Args:
+        found: what `diff` was given. A word is a MODEL if something is there by that name, or if it names no object of a file.
+        tuned: what the user said.
+
+    Raises:
+        UserError: if it cannot be opened.
+    """
+    if isinstance(found, Loaded):
+        return Opened(model_side(found))
+    if isinstance(found, str) and (is_there(found) or ":" not in found):
+        return Opened(model_side(found))
+    settings = Settings(kind=tuned.kind, values=dict(tuned.values), seed=tuned.seed)
+    code = named(found) if isinstance(found, str) else found
+    name = found if isinstance(found, str) else getattr(found, "__name__", type(found).__name__)
+    return Opened(open_code(target_of(code, name, settings), settings), is_fresh(code))
+
+
+def compare(one: Opened, other: Opened, tuned: Tuned) -> Difference:
+    """The difference of two sides; raises as `diff`."""
+    shared = shared_weights(one.side, other.side, tuned.weights, (one.fresh, other.fresh))
+    a, b = shared.a, shared.b
+    given = inputs_for(a, b, tuned)
+    walks = a.run(given), b.run(given)
+    pairs = aligned(*walks)
+    first, notes = parting(pairs), [*shared.notes, *islands(walks, pairs), *idle(a, b)]
+    reasons: tuple[Reason, ...] = ()
+    if first is not None:
+        reasons, left = why(a, b, walks, given)
+        if reasons and left is not None:
+            notes.append(say("diff_ours.left", place=left.a or left.b, gap=f"{left.largest:.1e}"))
+    return Difference(a.name, b.name, given.text, shared.whose, pairs, first, reasons, shared.tensors, tuple(notes))
+
+
+def why(a: Side, b: Side, walks: tuple[Walk, Walk], given: Given) -> tuple[tuple[Reason, ...], Pair | None]:
+    """The reasons, and where the two still part after them.
+
+    A model of ours is changed until it does what the other does: A, then B if nothing helps. What remains is asked of the formulas.
+    """
+    best: tuple[tuple[Reason, ...], Pair | None] = ((), parting(aligned(*walks)))
+    for side, other, mirrored in ((a, b, False), (b, a, True)):
+        if not isinstance(side, ModelSide):
+            continue
+        spare = {**other.weights, **side.tensors} if isinstance(other, ModelSide) else side.tensors
+        reasons, after = explained(
+            replace(side, tensors=spare),
+            walks[not mirrored],
+            given,
+            mirrored=mirrored,
+            more=known_beforehand(side, other),
+        )
+        if reasons and after.first is None:
+            return reasons, None
+        if len(reasons) > len(best[0]):
+            best = reasons, after.first
+    if not best[0] and best[1] is not None:
+        return formula_reasons(*walks, best[1]), None
+    return best
+
+
+def known_beforehand(first: ModelSide, other: Side) -> Callable[[ModelSide], Iterable[Candidate]]:
+    """The changes that lead towards the other side, whose weights are known, and its configuration if it is ours."""
+    weights = weights_of_other(first, other)
+
+    def changes(side: ModelSide) -> Iterable[Candidate]:
+        yield from weights(side)
+        if isinstance(other, ModelSide):
+            for variation in towards(side.config, other.config):
+                yield candidate_of(side, variation)
+
+    return changes
+
+
+def islands(walks: tuple[Walk, Walk], pairs: tuple[Pair, ...]) -> list[str]:
+    """That a side computes some of it in a narrower type, and where that shows first."""
+    shown = next((pair for pair in pairs if pair.held == "island"), None)
+    if shown is None:
+        return []
+    narrowest = max((walk.narrowest for walk in walks), key=lambda kind: UNIT.get(kind, 0.0))
+    kind = str(narrowest).removeprefix("torch.")
+    return [say("diff_ours.island", kind=kind, place=shown.b or shown.a, gap=f"{shown.largest:.1e}")]
+
+
+def idle(a: Side, b: Side) -> list[str]:
+    """Fields in which two of ours differ and that change no number here."""
+    if not (isinstance(a, ModelSide) and isinstance(b, ModelSide)):
+        return []
+    return [
+        say("diff_ours.idle", field=each.name, a=shown(each.first), b=shown(each.second))
+        for each in differing(a.config, b.config)
+        if each.name in IDLE
+    ]

@@ -52,10 +52,11 @@ class ModelSide:
             change(model)
         return model.eval()
 
-    @property
+    @cached_property
     def weights(self) -> Mapping[str, Tensor]:
         """Its tensors by name, tied ones once."""
-        return own_tensors(self.model) if not self.changes else self.tensors
+        own = own_tensors(build(self.config, device="meta"))
+        return {name: self.tensors[name] for name in own if name in self.tensors}
 
     @property
     def vocab(self) -> int:
@@ -115,7 +116,7 @@ class ModelSide:
         with torch.no_grad(), suppress(Reached):
             result = self.model(*given.inputs, tap=recorder)
         stages = [Stage(name, tensor) for name, tensor in recorder.tensors.items()]
-        if result is not None and (not stages or stages[-1].value is not result):
+        if result is not None and (not stages or stages[-1].value.data_ptr() != result.data_ptr()):
             stages.append(Stage("result", result))
         return Walk(tuple(stages))
 
