@@ -93,7 +93,7 @@ def check_target(target: Target, settings: Settings) -> Report:
     """The report on a target; raises as `check`."""
     family = family_found(target, settings)
     if family is not None:
-        return _of_family(target, settings, family)
+        return _of_family(target, settings, *family)
     kind, found = _asked_as_kind(target, settings)
     return _report(target, kind.name, settings, found)
 
@@ -108,16 +108,17 @@ def _asked_as_kind(target: Target, settings: Settings) -> tuple[Kind, Found]:
     return kind, found
 
 
-def _of_family(target: Target, settings: Settings, family: Found) -> Report:
+def _of_family(target: Target, settings: Settings, name: str, family: Found) -> Report:
     """The report on a model of a known family: what its kind is asked, and its parts beside ours, which name a fault by its block."""
-    kind = None
     try:
         kind, found = _asked_as_kind(target, settings)
     except UserError as error:
         if all(check.verdict == "skipped" for check in family.checks):
             raise
-        found = Found(notes=(say("families.kind_raises", name=settings.kind or "lm", reason=error),))
-    return _report(target, kind.name if kind else settings.kind or "lm", settings, found, family)
+        found = Found(notes=(say("families.kind_raises", name=name, reason=error),))
+    else:
+        name = kind.name
+    return _report(target, name, settings, found, family)
 
 
 def _opened(target: Target, settings: Settings) -> tuple[Kind, Any]:

@@ -14,7 +14,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "families.not_read": ("our {family} could not be given its weights: {reason}", "无法把它的权重放进我们的 {family}：{reason}"),
     "families.not_run": ("{name} could not be run on ids beside ours: {reason}", "{name} 无法与我们的模型一起在 id 上运行：{reason}"),
     "families.float32": ("it refuses float64 and ran in float32", "它不接受 float64，已用 float32 运行"),
-    "families.island": ("{part}: {gap} from our float64 at most: a float32 island, legal", "{part}：与我们的 float64 最多相差 {gap}：float32 孤岛，合法"),
+    "families.island": ("{part}: {gap} from our float64 at most: an island of {kind}, legal", "{part}：与我们的 float64 最多相差 {gap}：{kind} 孤岛，合法"),
     "families.found": ("{place}, {part} ({stage}): {reason}; {gap} apart, where rounding explains {allowed}", "{place}，{part}（{stage}）：{reason}；相差 {gap}，舍入可解释 {allowed}"),
     "families.blocks": ("block {blocks}", "第 {blocks} 块"),
     "families.outside": ("outside the blocks", "各块之外"),
@@ -61,6 +61,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "families.against_wrong": ("{wrong} of {count} tensors are not those of {against}: {names}", "{count} 个张量中有 {wrong} 个与 {against} 不同：{names}"),
     "families.against_found": ("{place}, {part} ({name}): {reason}", "{place}，{part}（{name}）：{reason}"),
     "families.against_changed": ("other numbers, {gap} apart beside the largest; {rows} of {all} rows concerned", "数值不同，相对于最大值相差 {gap}；涉及 {all} 行中的 {rows} 行"),
+    "families.against_related": ("with A the original and B what is checked: {text}", "A 为原来的权重，B 为被检查的：{text}"),
     "families.against_missing": ("only {name} has it", "只有 {name} 有它"),
     "families.target": ("the code under check", "被检查的代码"),
     "families.against_shape": ("its sizes are {theirs}, in the original {ours}", "其大小为 {theirs}，原来为 {ours}"),
@@ -69,5 +70,5 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "families.no_library": ("their own code was not run beside ours: transformers could not be imported ({reason})", "没有把它们自己的代码与我们的一起运行：无法导入 transformers（{reason}）"),
     "families.no_class": ("their own code was not run beside ours: transformers has no {name}", "没有把它们自己的代码与我们的一起运行：transformers 没有 {name}"),
     "families.not_loaded": ("their own code was not run beside ours: {reason}", "没有把它们自己的代码与我们的一起运行：{reason}"),
-    "families.kind_raises": ("as {name} could not be asked the rest: {reason}", "无法把 {name} 作其余检查：{reason}"),
+    "families.kind_raises": ("what else is asked of an {name} could not be asked: {reason}", "无法进行 {name} 的其余检查：{reason}"),
 }

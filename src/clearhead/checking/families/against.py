@@ -105,7 +105,7 @@ def _told(changed: list[Changed], count: int, against: Path, notes: tuple[str, .
 
 
 def _evidence(changed: Changed) -> str:
-    stage = changed.name.partition(" ")[0]
+    stage = changed.name.partition(" ")[0].rpartition(".")[0]
     return say(
         "families.against_found",
         place=place_word([stage]),
@@ -135,7 +135,7 @@ def _how(one: Tensor, other: Tensor, config: Config) -> str:
     """What relates the two, or how far apart they are."""
     found = relation(one, other, Shapes(config.heads, config.key_value_heads, config.width_of_head, config.width))
     if found is not None:
-        return found.text
+        return say("families.against_related", text=found.text)
     wrong = (one != other).reshape(len(one), -1).any(dim=1)
     gap = f"{apart(one, other):.1e}"
     return say("families.against_changed", gap=gap, rows=int(wrong.sum()), all=len(one))

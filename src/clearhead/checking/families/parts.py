@@ -37,11 +37,17 @@ OUTER = (
 
 COMPONENTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("cross-attention", ("cross_attention.",)),
-    ("attention", ("attention.",)),
+    ("attention", ("attention.", "biases.")),
     ("feedforward", ("feedforward.",)),
-    ("norm", ("attention_norm", "cross_attention_norm", "feedforward_norm", "norm")),
+    (
+        "norm",
+        (
+            *("attention_norm", "cross_attention_norm", "feedforward_norm", "norm", "norm.norm"),
+            *("attention_after", "cross_attention_after", "feedforward_after", "embedding_norm"),
+        ),
+    ),
     ("residual", ("middle", "crossed", "output")),
-    ("head", ("logits", "head.")),
+    ("head", ("logits", "head", "head.")),
     ("embedding", ("embedding", "positions", "segments", "input")),
 )
 """The kinds of components, and how the names of their tensors begin within a block or a stack."""
