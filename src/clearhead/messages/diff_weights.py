@@ -136,4 +136,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "copying.joined": ("{number} of A's, one below the other", "由 A 的 {number} 个上下拼接"),
     "copying.part": ("some rows of A's", "A 的一部分行"),
     "copying.tied": ("A's head is its embedding", "A 的输出头就是它的嵌入"),
+    "copying.of_library": (
+        "joined or turned from the rows and columns that a known library has",
+        "由一个已知库的行列拼接或转换而来",
+    ),
+    "weights.alone_mask": ("a mask: it holds {numbers} alone", "掩码：其中只有 {numbers}"),
+    "weights.alone_angles": ("a table of angles or positions, which nothing trains", "角度或位置的表，不参与训练"),
 }

@@ -196,6 +196,18 @@ def test_without_the_order_of_a_known_library_neox_is_wrong() -> None:
     assert float((logits - expected).abs().max() / expected.abs().max()) > 1e-2
 
 
+@pytest.mark.parametrize(("made", "config"), [(gpt2, GPT), (neox, NEOX), (llama, LLAMA)])
+def test_ours_is_given_a_published_models_weights(made, config: DecoderConfig) -> None:  # type: ignore[no-untyped-def]
+    own, module = tensors(config), filled(made())
+    found = fitted({name: tuple(each.shape) for name, each in own.items()}, named(module), own=config)
+    assert found.tensors.keys() == own.keys()
+    assert {row.state for row in found.rows} <= {"same", "related"}
+    with torch.no_grad():
+        logits = module(IDS).logits
+    expected = result_of(found.tensors, config, IDS)
+    assert float((logits - expected).abs().max() / expected.abs().max()) < 3e-6
+
+
 def test_gpt2s_weights_go_into_nanogpt_and_back() -> None:
     theirs, nano = filled(gpt2()), Nano()
     found = copied(nano, named(theirs))

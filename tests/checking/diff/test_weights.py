@@ -169,6 +169,37 @@ def test_missing_and_unexpected_and_what_is_tied() -> None:
     assert rest["blocks.0.extra"] == ("unexpected", "all its numbers are 0")
 
 
+def test_masks_and_tables_of_angles_are_told_from_weights() -> None:
+    other = {
+        "mask": torch.ones(5, 5).tril(),
+        "bias": torch.full((1, 5, 5), -1e9).triu(1),
+        "rotary.inv_freq": torch.rand(4),
+    }
+    texts = {match.b: match.text for match in matches({}, {**other, "weight": torch.rand(5, 5)})}
+    assert "mask" in texts["mask"]
+    assert "mask" in texts["bias"]
+    assert "angles" in texts["rotary.inv_freq"]
+    assert texts["weight"] == ""
+
+
+def test_tensors_of_every_kind_and_size_are_taken() -> None:
+    odd = {
+        "empty": torch.zeros(0, 4),
+        "none": torch.zeros(3, 0),
+        "number": torch.tensor(3.0),
+        "counted": torch.arange(5),
+        "turns": torch.polar(torch.ones(3, 2), torch.rand(3, 2)),
+        "seen": torch.ones(4, 4, dtype=torch.bool),
+        "small": torch.randn(3, 4).bfloat16(),
+        "broken": torch.full((2, 3), torch.nan),
+    }
+    found = matches(odd, {name: each.clone() for name, each in odd.items()})
+    assert {match.a for match in found if match.state != "same"} <= {"broken"}
+    others = {name: each.flip(0) if each.dim() else each + 1 for name, each in odd.items()}
+    assert states(matches(odd, others))["counted"] == "changed"
+    assert len(matches(odd, {})) == len(matches({}, odd)) == len(odd)
+
+
 def test_names_that_are_given_come_first() -> None:
     own = {"x": torch.randn(5, 3), "y": torch.randn(5, 3)}
     found = matches(own, {"x": own["x"] + 1, "z": own["y"]}, names={"x": "z", "y": "x"})

@@ -85,6 +85,7 @@ def fitted(
     rows: Sequence[Row] = (),
     config: Config | None = None,
     turned: Collection[str] = (),
+    own: Config | None = None,
 ) -> Fitted:
     """A's weights as B names and shapes them.
 
@@ -97,6 +98,7 @@ def fitted(
         rows: what tensors of the file that A came from are called.
         config: of A.
         turned: names of B whose matrices hold (in, out).
+        own: of B, where B is ours and A's names may be those of a known library.
     """
     done: dict[str, Tensor] = {}
     result: list[TensorRow] = []
@@ -110,6 +112,11 @@ def fitted(
             plain = row.plain
             result.append(TensorRow(row.ours, name, "same" if plain else "related", "" if plain else _how(row)))
         used |= {row.ours} if names else set()
+    for row, held in _theirs(wanted, tensors, own):
+        done[row.ours] = row.join([tensors[name] for name in held])
+        text = "" if row.plain else say("copying.of_library")
+        result.append(TensorRow(", ".join(held), row.ours, "related" if text else "same", text))
+        used |= set(held)
     one, other = Named({name: tuple(tensor.shape) for name, tensor in tensors.items()}), Named(wanted, turned)
     left = [name for name in wanted if name not in done]
     recipes, unsure = paired(one, other, [name for name in tensors if name not in used], left)
@@ -208,6 +215,33 @@ def _best(
             best, most = kept, number
     own = sum(bare_name(name) in {bare_name(each) for each in wanted} for name in tensors)
     return best if most > own else []
+
+
+def _theirs(
+    wanted: Mapping[str, tuple[int, ...]], tensors: Mapping[str, Tensor], config: Config | None
+) -> list[tuple[Row, list[str]]]:
+    """Tensors of ours that a known library's are, with the names that those have; of the library whose names are most of A's."""
+    best: list[tuple[Row, list[str]]] = []
+    bare = {bare_name(name): name for name in tensors}
+    for rows in _known(config, {name: tuple(tensor.shape) for name, tensor in tensors.items()}):
+        found = []
+        for row in rows:
+            names = [bare.get(bare_name(part.name), "") for part in row.parts]
+            if (
+                row.ours in wanted
+                and all(names)
+                and _made_shape(row, [tensors[name] for name in names]) == wanted[row.ours]
+            ):
+                found.append((row, names))
+        best = found if sum(len(names) for _, names in found) > sum(len(names) for _, names in best) else best
+    return best
+
+
+def _made_shape(row: Row, parts: Sequence[Tensor]) -> tuple[int, ...]:
+    """The shape of what a row makes of these; none if they do not fit."""
+    with Attempt():
+        return tuple(row.join([part.to("meta") for part in parts]).shape)
+    return ()
 
 
 def _known(config: Config | None, wanted: Mapping[str, tuple[int, ...]]) -> Iterator[Sequence[Row]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -12,10 +13,13 @@ from clearhead.checking.diff.relations import Relation, Shapes, relation
 from clearhead.checking.diff.relations_views import near
 from clearhead.checking.diff.report import State, TensorRow
 from clearhead.checking.diff.weights_named import Named, Recipe, made, paired, whole
-from clearhead.checking.diff.weights_numbers import Sums, gap_text, joined
+from clearhead.checking.diff.weights_numbers import Sums, gap_text, joined, mask_numbers
 from clearhead.checking.diff.weights_roles import plain_name
 from clearhead.formats.opened import Config
 from clearhead.messages import say
+
+ANGLES = re.compile(r"inv_freq|(^|[._])(sin|cos|freqs?(_cis)?|pe|position_ids|rope_cache)$")
+"""What tables are called that are computed, not trained."""
 
 __all__ = ["Match", "Shapes", "compared", "matches", "related", "shapes_of", "taken"]
 
@@ -140,6 +144,7 @@ def matches(
     Pairs are made by what is surest: names that are given, equal names, equal numbers that no other tensor has, rows that are found in
     other tensors, what the words of names mean, then shape and order.
     """
+    a, b = _real(a), _real(b)
     sums_a, sums_b = Sums(a), Sums(b)
     recipes = _recipes(sums_a, sums_b, names or {})
     one, other = Named(_lengths(a)), Named(_lengths(b))
@@ -151,6 +156,11 @@ def matches(
     met = {recipe.b for recipe in recipes}
     alone = [Match(None, "", name, "unexpected", _elsewhere(name, sums_b)) for name in b if name not in met]
     return (*found, *alone)
+
+
+def _real(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors, complex numbers (a table of turns) as pairs."""
+    return {name: torch.view_as_real(each) if each.is_complex() else each for name, each in tensors.items()}
 
 
 def _lengths(tensors: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
@@ -221,5 +231,10 @@ def _elsewhere(name: str, sums: Sums) -> str:
     tensor = sums.tensors[name]
     if not bool(torch.any(tensor)):
         return say("weights.alone_zero")
+    numbers = mask_numbers(tensor)
+    if numbers:
+        return say("weights.alone_mask", numbers=numbers)
+    if ANGLES.search(name):
+        return say("weights.alone_angles")
     twin = sums.holder(tensor, name)
     return "" if twin is None else say("weights.alone_tied", name=twin)

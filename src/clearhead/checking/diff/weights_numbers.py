@@ -62,7 +62,7 @@ class Sums:
 
 
 def _sums(tensor: Tensor) -> tuple[int, float, float]:
-    flat = tensor.detach().reshape(len(tensor) if tensor.dim() else 1, -1)
+    flat = tensor.detach().reshape(len(tensor) if tensor.dim() and tensor.numel() else 1, -1 if tensor.numel() else 0)
     total, squares = 0.0, 0.0
     for piece in torch.split(flat, _step(flat)):
         wide = piece.double()
@@ -86,6 +86,16 @@ def _flat(tensor: Tensor) -> bool:
     return tensor.numel() < 2 or bool((tensor == tensor.flatten()[0]).all())
 
 
+def mask_numbers(tensor: Tensor) -> str:
+    """The two numbers that a matrix of a mask holds, "" if it is none."""
+    if tensor.dim() < 2 or tensor.shape[-1] < 2 or not tensor.numel():
+        return ""
+    low, high = float(tensor.min()), float(tensor.max())
+    usual = (low, high) == (0.0, 1.0) or (high == 0.0 and low <= -1e3)
+    only = usual and bool(((tensor == low) | (tensor == high)).all())
+    return f"{low:g}, {high:g}" if only else ""
+
+
 def joined(a: Mapping[str, Tensor], b: Mapping[str, Tensor]) -> Iterator[Recipe]:
     """Matrices of B whose rows are those of several of A's, or some rows of one.
 
@@ -93,9 +103,9 @@ def joined(a: Mapping[str, Tensor], b: Mapping[str, Tensor]) -> Iterator[Recipe]
         a: tensors of A without a partner.
         b: tensors of B without one.
     """
-    rows = {name: row_numbers(each) for name, each in a.items() if each.dim() == 2}
+    rows = {name: row_numbers(each) for name, each in a.items() if each.dim() == 2 and each.numel()}
     for theirs, tensor in b.items():
-        if tensor.dim() != 2:
+        if tensor.dim() != 2 or not tensor.numel():
             continue
         wanted = row_numbers(tensor)
         same = {name: found for name, found in rows.items() if a[name].shape[1] == tensor.shape[1]}
