@@ -72,7 +72,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{where}: the matrix of {stage} is given {a} in A, and {b} in B",
         "{where}：{stage} 的矩阵在 A 中作用于 {a}，在 B 中作用于 {b}",
     ),
-    "diff.fed_norm": ("the norm {norm} of {x}", "{x} 的归一化 {norm}"),
+    "diff.fed_through": ("{formula} with x = {x}", "{formula}，其中 x = {x}"),
     "diff.rewired": (
         "{where}: A computes {formula} of {a}, and B the same of {b}",
         "{where}：A 由 {a} 计算 {formula}，B 则由 {b} 计算同样的式子",

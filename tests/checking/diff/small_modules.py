@@ -41,7 +41,7 @@ class Habits:
     drop: bool = False
     split: str = "transpose"
     bias: bool = True
-    turned: bool = False
+    layers: int = 1
 
 
 class Norm(nn.Module):
@@ -112,7 +112,7 @@ class Attention(nn.Module):
         if habits.softcap:
             scores = habits.softcap * torch.tanh(scores / habits.softcap)
         distance = torch.arange(T)[:, None] - torch.arange(T)
-        seen = distance >= (1 if habits.mask == "strict" else 0) if habits.mask != "none" else distance == distance
+        seen = distance >= {"causal": 0, "strict": 1, "none": -T}[habits.mask]
         if habits.window:
             seen = seen & (distance < habits.window)
         seen[0, 0] = True
@@ -133,7 +133,7 @@ class FeedForward(nn.Module):
         if self.habits.gate == "up":
             gate, up = up, gate
         bent = {
-            "erf": lambda z: F.gelu(z),
+            "erf": F.gelu,
             "tanh": lambda z: 0.5 * z * (1 + torch.tanh(0.7978845608028654 * (z + 0.044715 * z**3))),
             "silu": F.silu,
             "relu": F.relu,
@@ -171,7 +171,7 @@ class Gpt(nn.Module):
     def __init__(self, habits: Habits) -> None:
         super().__init__()
         self.tokens, self.places = nn.Embedding(VOCAB, WIDTH), nn.Embedding(CONTEXT + 2, WIDTH)
-        self.blocks = nn.ModuleList(Block(habits) for _ in range(2))
+        self.blocks = nn.ModuleList(Block(habits) for _ in range(habits.layers))
         self.norm, self.head = Norm(habits), nn.Linear(WIDTH, VOCAB, bias=False)
         self.habits = habits
 
@@ -197,7 +197,7 @@ class Other(nn.Module):
         d = WIDTH // HEADS
         self.wte, self.wpe = nn.Embedding(VOCAB, WIDTH), nn.Embedding(CONTEXT + 2, WIDTH)
         self.h = nn.ModuleList()
-        for _ in range(2):
+        for _ in range(habits.layers):
             parts: dict[str, Any] = {
                 "ln_1": nn.LayerNorm(WIDTH, habits.eps),
                 "c_attn": nn.Linear(WIDTH, WIDTH + 2 * KV_HEADS * d),
@@ -247,7 +247,7 @@ def other(**habits: Any) -> Other:
     ours, made = gpt(**habits).state_dict(), Other(Habits(**habits))
     names = {"ln_1": "norm1", "ln_2": "norm2", "c_proj": "attention.out", "proj": "feedforward.down"}
     with torch.no_grad():
-        for n in range(2):
+        for n in range(made.habits.layers):
             for end in ("weight", "bias"):
                 for theirs, mine in names.items():
                     getattr(made.h[n][theirs], end).copy_(ours[f"blocks.{n}.{mine}.{end}"])

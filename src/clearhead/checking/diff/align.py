@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from clearhead.checking.common.trial import apart
-from clearhead.checking.diff.numbers import Mark, alike, constant, laid, mark, plain
+from clearhead.checking.diff.numbers import Mark, alike, constant, gap, laid, mark, plain
 from clearhead.checking.diff.report import Held, Pair
 from clearhead.checking.diff.side import Stage, Walk
 from clearhead.checking.diff.sources import fed, parents_of
@@ -27,8 +26,14 @@ DEPTH = 16
 EARLY = 16
 """How far from where the two part the stages are looked for that stand for each other."""
 
-SIZED = 3
+SIZED = 1
 """How many stages later two that are made alike may be, and still stand for each other better than two that are only as large."""
+
+OTHERWISE = 3
+"""The same for two that are not made of the same."""
+
+FAINT, NEARLY = 0.02, -8
+"""Two that differ by less than the first stand for each other, though they may be so many stages further on."""
 
 
 @dataclass
@@ -91,17 +96,17 @@ def _pair(a: Walk, b: Walk, found: Matching, i: int) -> Pair:
     if j is None:
         if i == len(a.stages) - 1 and b.stages and _same(a, b, i, len(b.stages) - 1):
             j = len(b.stages) - 1
-            gap = _apart(stage.value, b.stages[j].value, limit[1])
-            return _judged(stage, b.stages[j], gap, limit)
+            far = _apart(stage.value, b.stages[j].value, limit[1])
+            return _judged(stage, b.stages[j], far, limit)
         return Pair(stage.name, "", tuple(stage.value.shape), 0.0, limit[0], "unpaired", stage.where)
-    gap = found.gap[i] if i not in found.parted else _apart(stage.value, b.stages[j].value, limit[1])
-    return _judged(stage, b.stages[j], gap, limit, differs=i in found.parted)
+    far = found.gap[i] if i not in found.parted else _apart(stage.value, b.stages[j].value, limit[1])
+    return _judged(stage, b.stages[j], far, limit, differs=i in found.parted)
 
 
-def _judged(a: Stage, b: Stage, gap: float, limit: tuple[float, float], differs: bool = False) -> Pair:
-    held: Held = "differs" if differs else "equal" if gap <= limit[0] else "island"
+def _judged(a: Stage, b: Stage, far: float, limit: tuple[float, float], *, differs: bool = False) -> Pair:
+    held: Held = "differs" if differs else "equal" if far <= limit[0] else "island"
     shown = limit[0] if held == "equal" else limit[1]
-    return Pair(a.name, b.name, tuple(a.value.shape), gap, shown, held, b.where or a.where)
+    return Pair(a.name, b.name, tuple(a.value.shape), far, shown, held, b.where or a.where)
 
 
 def _limits(a: Walk, b: Walk, depth: int) -> tuple[float, float]:
@@ -116,7 +121,9 @@ def _apart(x: Tensor, y: Tensor, near: float) -> float:
     """How far two stages are apart, up to a view where one makes them equal."""
     x, y = plain(x), plain(y)
     seen = laid(y, x, near)
-    return apart(x, y if seen is None else seen)
+    if seen is None:
+        seen = y.reshape(x.shape) if x.numel() == y.numel() else y
+    return gap(x, seen)
 
 
 def _same(a: Walk, b: Walk, i: int, j: int) -> bool:
@@ -124,7 +131,7 @@ def _same(a: Walk, b: Walk, i: int, j: int) -> bool:
     x, y = plain(a.stages[i].value), plain(b.stages[j].value)
     if x.numel() != y.numel() or [n for n in x.shape if n > 1] != [n for n in y.shape if n > 1]:
         return False
-    return apart(x.flatten(), y.flatten()) <= _limits(a, b, max(i, j))[1]
+    return gap(x.flatten(), y.flatten()) <= _limits(a, b, max(i, j))[1]
 
 
 def _by_numbers(a: Walk, b: Walk, found: Matching) -> None:
@@ -143,7 +150,7 @@ def _by_numbers(a: Walk, b: Walk, found: Matching) -> None:
         for j in _candidates(marks[0][i], marks[1], free, place):
             seen = laid(values[1][j], values[0][i], near)
             if seen is not None:
-                found.partner[i], found.gap[i] = j, apart(seen, values[0][i])
+                found.partner[i], found.gap[i] = j, gap(seen, values[0][i])
                 free.discard(j)
                 expected = j + 1
                 break
@@ -208,13 +215,33 @@ def _first(a: Walk, b: Walk, found: Matching) -> tuple[int, int] | None:
         # A table of angles or of positions is made before anything that uses it.
         return tables[0]
     cones = [i for i in found.cones[0] if fed(a.stages[i])], [j for j in found.cones[1] if fed(b.stages[j])]
+    back = {j: i for i, j in found.partner.items()}
+    parents = parents_of(a), parents_of(b)
+    made_of = (
+        {i: _known(parents[0], i, {at: at for at in found.partner}) for i in cones[0][:EARLY]},
+        {j: _known(parents[1], j, back) for j in cones[1][:EARLY]},
+    )
     scored = [
         (x + y + cost, i, j)
-        for x, i in enumerate(cones[0][:EARLY])
-        for y, j in enumerate(cones[1][:EARLY])
-        if (cost := _unlike(a.stages[i], b.stages[j])) is not None
+        for x, i in enumerate(made_of[0])
+        for y, j in enumerate(made_of[1])
+        if (cost := _unlike(a.stages[i], b.stages[j], made_of=(made_of[0][i], made_of[1][j]))) is not None
     ]
     return min(scored)[1:] if scored else None
+
+
+def _known(parents: list[tuple[int, ...]], place: int, known: dict[int, int]) -> set[int]:
+    """What both have of what a place was made of, by places in A."""
+    seen, todo = {place}, [place]
+    found = {known[place]} if place in known else set()
+    while todo:
+        for at in parents[todo.pop()]:
+            if at in known:
+                found.add(known[at])
+            elif at not in seen:
+                seen.add(at)
+                todo.append(at)
+    return found
 
 
 def _frontier(walk: Walk, known: set[int], cone: list[int]) -> list[int]:
@@ -223,14 +250,17 @@ def _frontier(walk: Walk, known: set[int], cone: list[int]) -> list[int]:
     return [place for place in cone if all(parent in known for parent in parents[place])]
 
 
-def _unlike(a: Stage, b: Stage) -> int | None:
+def _unlike(a: Stage, b: Stage, *, made_of: tuple[set[int], set[int]]) -> int | None:
     """How badly two stages stand for each other, None if they cannot."""
-    if a.name == b.name and a.value.shape == b.value.shape:
-        return -1
-    if _made_alike(a, b):
-        return 0
-    same = a.value.numel() == b.value.numel() and not constant(plain(a.value)) and not constant(plain(b.value))
-    return SIZED if same else None
+    x, y = plain(a.value), plain(b.value)
+    if x.numel() != y.numel() or constant(x) or constant(y):
+        return None
+    if not made_of[0] & made_of[1] and a.name != b.name:
+        return None
+    cost = 0 if made_of[0] == made_of[1] else OTHERWISE
+    cost += NEARLY if gap(x, y.reshape(x.shape)) < FAINT else 0
+    alike = (a.name == b.name and x.shape == y.shape) or _made_alike(a, b)
+    return cost - SIZED if alike else cost + SIZED
 
 
 def _made_alike(a: Stage, b: Stage) -> bool:

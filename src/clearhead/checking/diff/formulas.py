@@ -8,7 +8,7 @@ import torch
 
 from clearhead.checking.diff.formulas_attention import scores, softmax_id, softmaxes
 from clearhead.checking.diff.formulas_norm import norm_id, norms
-from clearhead.checking.diff.formulas_order import arranged, exchanged, moved_norm, rewired, shifted, summed
+from clearhead.checking.diff.formulas_order import arranged, exchanged, moved, rewired, shifted
 from clearhead.checking.diff.formulas_rotary import turn_id, turns
 from clearhead.checking.diff.formulas_small import (
     activation_id,
@@ -18,6 +18,7 @@ from clearhead.checking.diff.formulas_small import (
     product_id,
     products,
 )
+from clearhead.checking.diff.formulas_sums import summed
 from clearhead.checking.diff.reading import Scene, compared, scene
 from clearhead.checking.diff.report import Pair, Reason
 from clearhead.checking.diff.side import Walk
@@ -27,17 +28,18 @@ FAMILIES: tuple[Callable[[Scene], Reason | None], ...] = (
     lambda each: compared(each, activations, activation_id),
     lambda each: compared(each, norms, norm_id),
     lambda each: compared(each, turns, turn_id),
-    lambda each: compared(each, softmaxes, softmax_id),
     scores,
+    lambda each: compared(each, softmaxes, softmax_id),
+    lambda each: rewired(each, turns, "qkv.layout"),
     exchanged,
     arranged,
-    moved_norm,
+    summed,
+    moved,
     lambda each: compared(each, products, product_id),
     shifted,
-    summed,
     lambda each: compared(each, elementwise, elementwise_id),
-    lambda each: rewired(each, norms),
-    lambda each: rewired(each, products),
+    lambda each: rewired(each, norms, "block.wiring"),
+    lambda each: rewired(each, products, "block.wiring"),
 )
 """Families of formulas, the more telling first; each gives the first difference that it sees."""
 

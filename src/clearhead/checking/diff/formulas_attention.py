@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from clearhead.checking.common.trial import apart
+from clearhead.checking.diff.formulas_small import factor_words
 from clearhead.checking.diff.numbers import HIDDEN, constant
 from clearhead.checking.diff.reading import Read, Reading, Scene, reason
 from clearhead.checking.diff.report import Reason
@@ -15,6 +16,17 @@ from clearhead.messages import say
 
 NOTHING = 1e-30
 """A weight below this is none."""
+
+PRODUCTS = frozenset(("matmul", "bmm", "einsum", "baddbmm"))
+
+SCALES = {
+    "1": "scale.missing",
+    "1 / d": "scale.twice",
+    "sqrt(d)": "scale.inverted",
+    "1 / sqrt(D)": "scale.model-width",
+    "1 / sqrt(T)": "scale.length",
+}
+"""The names of factors of q kᵀ that are not 1 / sqrt(d)."""
 
 AXIS = {-1: "keys", -2: "queries", -3: "heads", -4: "rows"}
 
@@ -33,21 +45,36 @@ def softmaxes(reading: Reading, place: int) -> Iterator[Read]:
             sums = y.sum(axis)
             if y.shape[axis] < 2 or not bool(((sums - 1).abs() < 1e-6).logical_or(sums <= NOTHING).all()):
                 continue
-            yield from _softmax(reading, x, y, axis, sources)
+            yield from _softmax(reading, at, y, axis, sources)
         yield from _after(reading, x, y, sources)
 
 
-def _softmax(reading: Reading, x: Tensor, y: Tensor, axis: int, sources: tuple[int, ...]) -> Iterator[Read]:
+def _softmax(reading: Reading, at: int, y: Tensor, axis: int, sources: tuple[int, ...]) -> Iterator[Read]:
+    x = reading.value(at)
     seen = (y > NOTHING) | ((x.abs() >= HIDDEN) & (y > 0))
     for kind, value in _before(x, y, seen, axis):
         made = value.masked_fill(~seen, float("-inf")).softmax(axis).nan_to_num()
         left = apart(made, y)
         if left <= max(reading.near, 1e-8 if kind else 0.0):
             pattern = sight(seen)
-            inner = f"{kind}(x)" if kind else "x"
+            inner = _inner(reading, at, kind)
             words = say("diff.words_softmax", inner=inner, axis=AXIS.get(axis, str(axis)), sight=pattern)
-            yield Read(("softmax", axis, _pattern_key(seen), kind), words, left, sources)
+            yield Read(("softmax", axis, _pattern_key(seen), inner), words, left, sources)
             return
+
+
+def _inner(reading: Reading, at: int, kind: str) -> str:
+    """What the softmax is taken of, in words; a factor of the bare product of q and k by its formula."""
+    if not kind:
+        return "x"
+    name, _, number = kind.partition(" ")
+    if name == "cap":
+        return f"{number} · tanh(x / {number})"
+    stage, x = reading.stage(at), reading.value(at)
+    operands = [each for each in stage.inputs if each.dim() >= 3]
+    if stage.made_by in PRODUCTS and len(operands) == 2:
+        return f"{scale_words(float(number), operands[0].shape[-1], x.shape[1], x.shape[-1])} · x"
+    return f"{factor_words(float(number), 0)} · x"
 
 
 def _before(x: Tensor, y: Tensor, seen: Tensor, axis: int) -> Iterator[tuple[str, Tensor]]:
@@ -61,9 +88,9 @@ def _before(x: Tensor, y: Tensor, seen: Tensor, axis: int) -> Iterator[tuple[str
     power = float((rows * rows).sum())
     if power > 0:
         c = float((rows * wanted).sum()) / power
-        yield f"{c:.6g} · ", x * c
+        yield f"factor {c:.9g}", x * c
     for cap in _caps(x, logs, seen, axis):
-        yield f"cap {cap:.6g}: ", cap * (x / cap).tanh()
+        yield f"cap {cap:.6g}", cap * (x / cap).tanh()
 
 
 def _caps(x: Tensor, logs: Tensor, seen: Tensor, axis: int) -> Iterator[float]:
@@ -109,7 +136,12 @@ def softmax_id(a: Read, b: Read) -> str:
         return "causal.after-softmax"
     if a.key[2] != b.key[2]:
         return sight_id(str(a.key[2]), str(b.key[2]))
-    return "softcap" if "cap" in f"{a.key[3]}{b.key[3]}" else "scale.factor"
+    both = f"{a.key[3]}, {b.key[3]}"
+    if "tanh" in both:
+        return "softcap"
+    odd = [str(each.key[3]) for each in (a, b) if "1 / sqrt(d)" not in str(each.key[3])]
+    words = odd[0].partition(" = ")[0] if len(odd) == 1 else ""
+    return SCALES.get("1" if words == "x" else words, "scale.factor")
 
 
 def _pattern_key(seen: Tensor) -> str:
@@ -153,7 +185,7 @@ def sight_id(a: str, b: str) -> str:
             return "causal.future-leak"
         if S != T and torch.equal(square, (distance >= S - T)):
             return "causal.top-left"
-        if not bool(square.diagonal(S - T).any()) and bool(rest.diagonal(S - T).any()):
+        if not bool(square.diagonal(S - T)[1:].any()) and bool(rest.diagonal(S - T)[1:].any()):
             return "causal.self-masked"
     return "window.off-by-one" if _widths_apart(one, other, distance) == 1 else "window"
 
@@ -241,16 +273,9 @@ def scale_words(c: float, width: int, heads: int, length: int) -> str:
 def scale_id(factors: tuple[float, float], width: int, heads: int, length: int) -> str:
     """The name of the factor that is not 1 / sqrt(d)."""
     values = _scales(width, heads, length)
-    names = {
-        "1": "scale.missing",
-        "1 / d": "scale.twice",
-        "sqrt(d)": "scale.inverted",
-        "1 / sqrt(D)": "scale.model-width",
-        "1 / sqrt(T)": "scale.length",
-    }
     right = values["1 / sqrt(d)"]
     odd = [c for c in factors if abs(c / right - 1) > 1e-5]
-    for words, name in names.items():
+    for words, name in SCALES.items():
         if len(odd) == 1 and abs(odd[0] / values[words] - 1) < 1e-5:
             return name
     return "scale.factor"

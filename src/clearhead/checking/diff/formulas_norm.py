@@ -18,6 +18,9 @@ from clearhead.checking.diff.reading import Read, Reading
 AXES = {-1: "features", -2: "tokens", 0: "batch"}
 """Axes over which people take statistics."""
 
+LONG = 14
+"""More operations than a norm takes, with the sum before it."""
+
 SMALL = 0.2
 """An eps that is larger than this part of the variance is none."""
 
@@ -36,12 +39,14 @@ class Root(NamedTuple):
     eps: float
 
 
-def norms(reading: Reading, place: int) -> Iterator[Read]:
-    """All norms of a source of the same shape that give a place."""
+def norms(reading: Reading, place: int, of: int | None = None) -> Iterator[Read]:
+    """All norms of a source of the same shape that give a place; of one certain stage if that is named."""
     y = reading.value(place)
     if y.dim() < 2 or y.shape[-1] < 3 or place in reading.known or constant(y):
         return
-    for at in reading.sources(place):
+    if len(reading.region(place)) > LONG:
+        return
+    for at in reading.sources(place) if of is None else [of]:
         x = reading.shaped(at, y)
         if x is None or constant(x):
             continue
@@ -74,6 +79,8 @@ def _of(reading: Reading, x: Tensor, z: Tensor, ways: tuple[str, bool, int]) -> 
             continue
         for centred in (True, False):
             c = x - x.mean(axis, keepdim=True) if centred else x
+            if axis == -1 and not _along(c, z):
+                continue
             power = (c * c).sum(axis, keepdim=True)
             inverse = (c * z).sum(axis, keepdim=True) / power
             left = apart(inverse * c, z)
@@ -82,8 +89,14 @@ def _of(reading: Reading, x: Tensor, z: Tensor, ways: tuple[str, bool, int]) -> 
             root = _root(1 / inverse, power / x.shape[axis], x.shape[axis], reading.near)
             if root is not None:
                 key = ("norm", centred, over, root.form, root.unbiased, f"{root.eps:.2e}", form, shifted)
-                yield Read(key, _words(centred, over, root, (form, shifted)), left, reading.named((at,)))
+                yield Read(key, _words(centred, over, root, (form, shifted)), left, (reading.known.get(at, -1),))
                 return
+
+
+def _along(c: Tensor, z: Tensor) -> bool:
+    """Whether the first row of the one is a multiple of that of the other, roughly: a quick look before the whole."""
+    one, other = c.flatten(0, -2)[0], z.flatten(0, -2)[0]
+    return float((one @ other) ** 2) >= (1 - 1e-6) * float((one @ one) * (other @ other))
 
 
 def _root(s: Tensor, v: Tensor, count: int, near: float) -> Root | None:
@@ -116,8 +129,3 @@ def norm_id(a: Read, b: Read) -> str:
         if name and a.key[place] != b.key[place]:
             return name
     return "norm.offset" if "(1 + w)" in (a.key[6], b.key[6]) else "norm.weight"
-
-
-def normed(reading: Reading, place: int) -> Read | None:
-    """The norm that gives a place; None if none does."""
-    return next(norms(reading, place), None)

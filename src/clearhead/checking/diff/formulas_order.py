@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import product
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
-from clearhead.checking.common.trial import apart
-from clearhead.checking.diff.formulas_norm import normed
-from clearhead.checking.diff.formulas_small import sums
-from clearhead.checking.diff.numbers import alike, constant, laid, mark, plain, rearranged
-from clearhead.checking.diff.reading import Read, Reader, Reading, Scene, reason
+from clearhead.checking.diff.formulas_norm import norms
+from clearhead.checking.diff.formulas_small import activations, elementwise, vectors
+from clearhead.checking.diff.formulas_sums import sum_id, sum_words, terms_at, where_of
+from clearhead.checking.diff.numbers import alike, constant, gap, laid, mark, plain, rearranged
+from clearhead.checking.diff.reading import LOOKED, Reader, Reading, Scene, reason
 from clearhead.checking.diff.report import Reason
 from clearhead.messages import say
 
@@ -22,7 +25,7 @@ def exchanged(scene: Scene) -> Reason | None:
         one, other = _operands(scene.a, i), _operands(scene.b, j)
         if one and other and None not in (*one, *other) and one != other:
             names = [", ".join(scene.place(at) for at in each if at is not None) for each in (one, other)]
-            text = say("diff.exchanged", a=names[0], b=names[1], where=_where(scene, i, j))
+            text = say("diff.exchanged", a=names[0], b=names[1], where=where_of(scene, i, j))
             return reason("qkv.layout", scene, (i, j), text, 0.0, certainty="consistent")
     return None
 
@@ -49,14 +52,14 @@ def arranged(scene: Scene) -> Reason | None:
         for one, other in between:
             found = _arranged(one, other, scene.a.near)
             if found is not None:
-                text = say("diff.arranged", what=found[1], where=_where(scene, i, j))
+                text = say("diff.arranged", what=found[1], where=where_of(scene, i, j))
                 return reason(found[0], scene, (i, j), text, 0.0)
     return None
 
 
 def _arranged(x: Tensor, y: Tensor, near: float) -> tuple[str, str] | None:
     """How the numbers of x lie in y; None if they are not the same numbers, or lie the same way."""
-    if x.shape != y.shape or x.dim() < 3 or constant(x) or apart(x, y) <= near or not rearranged(x, y, near):
+    if x.shape != y.shape or x.dim() < 3 or constant(x) or gap(x, y) <= near or not rearranged(x, y, near):
         return None
     for axis in range(1, x.dim() - 1):
         order = _order(x, y, axis, near)
@@ -72,7 +75,7 @@ def _order(x: Tensor, y: Tensor, axis: int, near: float) -> list[int] | None:
     found = []
     for n in range(y.shape[axis]):
         own = y.select(axis, n)
-        at = next((m for m in range(x.shape[axis]) if apart(x.select(axis, m), own) <= near), None)
+        at = next((m for m in range(x.shape[axis]) if gap(x.select(axis, m), own) <= near), None)
         if at is None:
             return None
         found.append(at)
@@ -82,12 +85,12 @@ def _order(x: Tensor, y: Tensor, axis: int, near: float) -> list[int] | None:
 def _kinds(x: Tensor, axis: int, near: float) -> list[int]:
     """The slices that are not a copy of an earlier one."""
     slices = [x.select(axis, n) for n in range(x.shape[axis])]
-    return [n for n, own in enumerate(slices) if all(apart(own, other) > near for other in slices[:n])]
+    return [n for n, own in enumerate(slices) if all(gap(own, other) > near for other in slices[:n])]
 
 
 def shifted(scene: Scene) -> Reason | None:
-    """The same rows, some positions on."""
-    for i, j in scene.pairs():
+    """The same rows, some positions on; of tables, too."""
+    for i, j in (*scene.found.parted.items(), *product(scene.a.cone[:LOOKED], scene.b.cone[:LOOKED])):
         x, y = scene.a.value(i), scene.b.value(j)
         if x.shape != y.shape or constant(x):
             continue
@@ -97,28 +100,63 @@ def shifted(scene: Scene) -> Reason | None:
                 if count < 2:
                     continue
                 one, other = x.narrow(axis, max(step, 0), count), y.narrow(axis, max(-step, 0), count)
-                left = apart(one, other)
+                left = gap(one, other)
                 if left <= scene.a.near and not constant(one):
-                    text = say("diff.shifted", step=step, where=_where(scene, i, j))
+                    text = say("diff.shifted", step=step, where=where_of(scene, i, j))
                     return reason("position.offset", scene, (i, j), text, left)
     return None
 
 
-def moved_norm(scene: Scene) -> Reason | None:
-    """A product with the same matrix, of a norm of what both have in one and of that itself in the other."""
+class Fed(NamedTuple):
+    """What a product with a matrix is given.
+
+    Args:
+        words: in words.
+        terms: of the sum that it begins with, by places in A, with their factors.
+        through: the formula between the sum and the matrix, "" for none.
+        kind: of that formula.
+        left: what is left of it.
+    """
+
+    words: str
+    terms: dict[int, float]
+    through: str = ""
+    kind: str = ""
+    left: float = 0.0
+
+
+def moved(scene: Scene) -> Reason | None:
+    """A product with the same matrix of something else: with or without a norm before it, a sum with or without a term."""
     for i in scene.a.looked:
         for j in scene.b.looked:
             if not _same_matrix(scene, i, j):
                 continue
-            one, other = _fed_by(scene.a, i), _fed_by(scene.b, j)
-            if one is None or other is None or one[:2] == other[:2]:
+            one, other = _fed_by(scene, scene.a, i), _fed_by(scene, scene.b, j)
+            if one is None or other is None or (one.terms, one.through) == (other.terms, other.through):
                 continue
-            words = [_fed_words(scene, each) for each in (one, other)]
+            text = say("diff.fed", stage=scene.place(i), a=one.words, b=other.words, where=where_of(scene, i, j))
             final = i >= len(scene.a.walk.stages) - 2 and j >= len(scene.b.walk.stages) - 2
-            name = "input" if not (one[1] or other[1]) else "norm.final-missing" if final else "norm.placement"
-            text = say("diff.fed", stage=scene.place(i), a=words[0], b=words[1], where=_where(scene, i, j))
-            return reason(name, scene, (i, j), text, max(one[2], other[2]))
+            return reason(_moved_id(scene, (one, other), final), scene, (i, j), text, max(one.left, other.left))
     return None
+
+
+def _moved_id(scene: Scene, both: tuple[Fed, Fed], final: bool) -> str:
+    one, other = both
+    single = [list(each.terms.values()) for each in both] == [[1.0], [1.0]]
+    if single and one.through == other.through != "":
+        return "block.wiring"
+    if one.terms != other.terms:
+        return sum_id(scene, one.terms, other.terms)
+    kind = one.kind or other.kind
+    names = {
+        "dropped": "dropout.active-in-eval",
+        "cap": "softcap",
+        "factor": "scale.factor",
+        "one": "activation.missing",
+    }
+    if kind == "vector":
+        return "bias" if "+" in f"{one.through}{other.through}" else "norm.weight"
+    return names.get(kind, "norm.final-missing" if final else "norm.placement")
 
 
 def _same_matrix(scene: Scene, i: int, j: int) -> bool:
@@ -134,24 +172,29 @@ def _same_matrix(scene: Scene, i: int, j: int) -> bool:
     )
 
 
-def _fed_by(reading: Reading, place: int) -> tuple[int, str, float] | None:
-    """What a product is made of: a stage that both have, by its place in A, and the norm that it went through."""
+def _fed_by(scene: Scene, reading: Reading, place: int) -> Fed | None:
+    """What a product is given: a stage that both have or a sum of such, through a norm or another formula or as it is."""
     parents = [at for at in reading.parents[place] if reading.value(at).dim() >= 2]
     if len(parents) != 1:
         return None
     at = parents[0]
-    if at in reading.known:
-        return reading.known[at], "", 0.0
-    found = normed(reading, at)
-    return None if found is None else (found.sources[0], found.words, found.left)
+    own = terms_at(reading, at)
+    if own is not None:
+        return Fed(sum_words(scene, own), own)
+    for reader in (norms, elementwise, activations, vectors):
+        for read in reader(reading, at):
+            if len(read.sources) == 1:
+                words = say("diff.fed_through", formula=read.words, x=scene.place(read.sources[0]))
+                return Fed(words, {read.sources[0]: 1.0}, read.words, str(read.key[0]), read.left)
+    for middle in (z for z in reading.region(at) if z != at and reading.value(z).shape == reading.value(at).shape):
+        terms = terms_at(reading, middle)
+        for read in norms(reading, at, middle) if terms is not None else ():
+            words = say("diff.fed_through", formula=read.words, x=sum_words(scene, terms or {}))
+            return Fed(words, terms or {}, read.words, "norm", read.left)
+    return None
 
 
-def _fed_words(scene: Scene, found: tuple[int, str, float]) -> str:
-    place, words, _ = found
-    return say("diff.fed_norm", norm=words, x=scene.place(place)) if words else scene.place(place)
-
-
-def rewired(scene: Scene, reader: Reader) -> Reason | None:
+def rewired(scene: Scene, reader: Reader, name: str) -> Reason | None:
     """The same formula of something else."""
     one = [(i, read) for i in scene.a.looked for read in reader(scene.a, i)]
     other = [(j, read) for j in scene.b.looked for read in reader(scene.b, j)] if one else []
@@ -159,52 +202,6 @@ def rewired(scene: Scene, reader: Reader) -> Reason | None:
         for j, second in other:
             if read.key == second.key and read.sources != second.sources and (read.sources and second.sources):
                 names = [", ".join(scene.place(at) for at in each.sources) for each in (read, second)]
-                text = say("diff.rewired", formula=read.words, a=names[0], b=names[1], where=_where(scene, i, j))
-                return reason("input", scene, (i, j), text, second.left)
+                text = say("diff.rewired", formula=read.words, a=names[0], b=names[1], where=where_of(scene, i, j))
+                return reason(name, scene, (i, j), text, second.left)
     return None
-
-
-def summed(scene: Scene) -> Reason | None:
-    """Sums of other terms, or of the same ones by other factors."""
-    for i, j in scene.found.parted.items():
-        one, other = next(sums(scene.a, i), None), next(sums(scene.b, j), None)
-        if one is None or other is None or one.key == other.key:
-            continue
-        words = [_sum_words(scene, each) for each in (one, other)]
-        text = say("diff.summed", a=words[0], b=words[1], where=_where(scene, i, j))
-        return reason(sum_id(scene, one, other), scene, (i, j), text, other.left)
-    return None
-
-
-def _terms(read: Read) -> dict[int, float]:
-    return {int(str(term[0])): float(str(term[1])) for term in read.key if isinstance(term, tuple)}
-
-
-def _sum_words(scene: Scene, read: Read) -> str:
-    terms = _terms(read)
-    return " + ".join((f"{c:g} · " if c != 1 else "") + scene.place(at) for at, c in terms.items())
-
-
-def sum_id(scene: Scene, a: Read, b: Read) -> str:
-    """What a sum lacks or has too much of."""
-    one, other = _terms(a), _terms(b)
-    for few, many in ((one, other), (other, one)):
-        if list(few.values()) == [2.0] and len(many) == 2 and set(few) <= set(many):
-            return "residual.doubled"
-        if set(few) < set(many):
-            return "residual.missing"
-    if set(one) == set(other):
-        return "residual.scale" if len(one) > 1 else "scale.factor"
-    gone = [at for at in (*one, *other) if (at in one) != (at in other)]
-    if any(_norm_of(scene, x, y) for x in gone for y in gone if x != y):
-        return "residual.from-norm"
-    return "residual.stale"
-
-
-def _norm_of(scene: Scene, place: int, of: int) -> bool:
-    """Whether one place of A is made of another, and of no sum."""
-    return of in scene.a.parents[place] or any(of in scene.a.parents[at] for at in scene.a.parents[place])
-
-
-def _where(scene: Scene, i: int, j: int) -> str:
-    return scene.b.stage(j).where or scene.a.stage(i).where or "-"

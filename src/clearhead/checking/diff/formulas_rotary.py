@@ -38,9 +38,12 @@ class Turned(NamedTuple):
 def turns(reading: Reading, place: int) -> Iterator[Read]:
     """y = the turn of a source, whatever its axes."""
     y = reading.value(place)
+    if y.dim() == 5 and y.shape[-1] == 2:
+        # Complex numbers, as pairs.
+        y = y.flatten(-2)
     if y.dim() not in (3, 4) or place in reading.known or constant(y):
         return
-    for at in reading.sources(place):
+    for at in reading.wider(place):
         x = reading.value(at)
         if x.numel() != y.numel() or constant(x):
             continue

@@ -9,14 +9,13 @@ from itertools import combinations, permutations
 import torch
 from torch import Tensor
 
-from clearhead.checking.common.trial import apart
-from clearhead.checking.diff.numbers import constant
+from clearhead.checking.diff.numbers import constant, gap
 from clearhead.checking.diff.reading import Read, Reading
 from clearhead.checking.kinds.feedforward_found import ACTIVATIONS
 from clearhead.messages import say
 
-RECENT = 8
-"""How many stages back a sum is looked for."""
+RECENT, FEWER = 14, 8
+"""How many stages back a sum of two is looked for, and one of three."""
 
 ROWS = 64
 """How many numbers a sum is solved on; the rest tests it."""
@@ -29,7 +28,7 @@ def activations(reading: Reading, place: int) -> Iterator[Read]:
     for at in sources:
         x = reading.value(at).reshape(y.shape)
         for name, function in ACTIVATIONS.items():
-            left = apart(function(x), y)
+            left = gap(function(x), y)
             if left <= reading.near:
                 yield Read(("one", name), f"{name}(x)", left, reading.named((at,)))
     for gate, up in permutations(sources, 2):
@@ -38,7 +37,7 @@ def activations(reading: Reading, place: int) -> Iterator[Read]:
         first = "x1" if reading.known[gate] == both[0] else "x2"
         second = "x2" if first == "x1" else "x1"
         for name, function in (*ACTIVATIONS.items(), ("", lambda z: z)):
-            left = apart(function(x) * u, y)
+            left = gap(function(x) * u, y)
             if left <= reading.near and (name or first == "x1"):
                 words = f"{name}({first}) · {second}" if name else f"{first} · {second}"
                 yield Read(("gated", name, first if name else ""), words, left, both)
@@ -59,11 +58,11 @@ def elementwise(reading: Reading, place: int) -> Iterator[Read]:
         if x is None or constant(x):
             continue
         sources = reading.named((at,))
-        if at == place or apart(x, y) <= reading.near:
+        if at == place or gap(x, y) <= reading.near:
             yield Read(("x",), "x", 0.0, sources)
             continue
         c = float((x * y).sum() / (x * x).sum())
-        left = apart(c * x, y)
+        left = gap(c * x, y)
         if left <= reading.near:
             yield Read(("factor", f"{c:.6g}"), f"{factor_words(c, x.shape[-1])} · x", left, sources)
             continue
@@ -75,7 +74,7 @@ def _capped(reading: Reading, x: Tensor, y: Tensor, sources: tuple[int, ...]) ->
     at = int(x.abs().argmax())
     cap = cap_of(float(x.flatten()[at]), float(y.flatten()[at]))
     if cap is not None:
-        left = apart(cap * (x / cap).tanh(), y)
+        left = gap(cap * (x / cap).tanh(), y)
         if left <= max(reading.near, 1e-8):
             yield Read(("cap", f"{cap:.6g}"), f"{cap:.6g} · tanh(x / {cap:.6g})", left, sources)
 
@@ -96,7 +95,7 @@ def _dropped(reading: Reading, x: Tensor, y: Tensor, sources: tuple[int, ...]) -
     if not bool(gone.any()) or bool(gone.all()):
         return
     c = float((y[~gone] / x[~gone]).median())
-    left = apart(torch.where(gone, torch.zeros_like(x), c * x), y)
+    left = gap(torch.where(gone, torch.zeros_like(x), c * x), y)
     rate = float(gone.double().mean())
     if left <= reading.near:
         words = say("diff.words_dropped", rate=f"{rate:.2f}", factor=f"{c:.4g}")
@@ -113,9 +112,9 @@ def elementwise_id(a: Read, b: Read) -> str:
 
 def factor_words(c: float, width: int) -> str:
     """A factor by the formula that brings it about."""
-    named = {"sqrt(D)": width**0.5, "1 / sqrt(D)": width**-0.5, "D": float(width), "1 / D": 1 / width}
+    named = {"sqrt(D)": width**0.5, "1 / sqrt(D)": width**-0.5, "D": float(width), "1 / D": 1 / width} if width else {}
     for words, value in named.items():
-        if abs(c / value - 1) < 1e-6 and value not in (1.0, 2.0, 0.5):
+        if value and abs(c / value - 1) < 1e-6 and value not in (1.0, 2.0, 0.5):
             return f"{words} = {c:.6g}"
     return f"{c:.6g}"
 
@@ -142,7 +141,7 @@ def _product(
             continue
         made = x @ turned
         for bias, words in ((None, form), *((each, f"{form} + b") for each in biases)):
-            left = apart(made if bias is None else made + bias, y)
+            left = gap(made if bias is None else made + bias, y)
             if left <= near:
                 # Both ways of storing a matrix that is not square are the same product.
                 form_key = form if wanted[0] == wanted[1] else ""
@@ -157,26 +156,44 @@ def product_id(a: Read, b: Read) -> str:
     return "load.transposed" if a.key[2] != b.key[2] else "bias"
 
 
+def vectors(reading: Reading, place: int) -> Iterator[Read]:
+    """y = x + b or x · w with a vector of weights that entered."""
+    y = reading.value(place)
+    if place in reading.known or y.dim() < 2:
+        return
+    for at in reading.sources(place):
+        x = reading.value(at)
+        for each in reading.given(place, 1, y.shape[-1]) if x.shape == y.shape else ():
+            for words, made in (("x + b", x + each), ("x · w", x * each)):
+                left = gap(made, y)
+                if left <= reading.near:
+                    yield Read(("vector", words), words, left, reading.named((at,)))
+
+
 def sums(reading: Reading, place: int) -> Iterator[Read]:
-    """y = Σ c x over one to three of the stages that came before it and have its shape."""
+    """y = Σ c x over one to three of the stages that came before it and have its shape, or that of all its rows."""
     y = reading.value(place)
     if place in reading.known:
         yield Read(((reading.known[place], "1"),), "x", 0.0, ())
         return
-    behind = [at for at in reading.known if at < place and reading.value(at).shape == y.shape][-RECENT:]
-    for count in (1, 2, 3):
-        for chosen in combinations(behind, count):
+    behind = [at for at in reading.known if at < place and _covers(reading.value(at), y)][-RECENT:]
+    for count, among in ((1, behind), (2, behind), (3, behind[-FEWER:])):
+        for chosen in combinations(among, count):
             found = _solved(reading, y, chosen)
             if found is not None:
                 yield found
                 return
 
 
+def _covers(x: Tensor, y: Tensor) -> bool:
+    return x.dim() >= 2 and x.squeeze(0).shape == y.shape[y.dim() - x.squeeze(0).dim() :] and not constant(x)
+
+
 def _solved(reading: Reading, y: Tensor, chosen: tuple[int, ...]) -> Read | None:
-    columns = torch.stack([reading.value(at).flatten() for at in chosen], -1)
+    columns = torch.stack([reading.value(at).expand_as(y).flatten() for at in chosen], -1)
     few = torch.linspace(0, y.numel() - 1, min(ROWS, y.numel())).long()
     solved = torch.linalg.lstsq(columns[few], y.flatten()[few, None]).solution[:, 0]
-    left = apart(columns @ solved, y.flatten())
+    left = gap(columns @ solved, y.flatten())
     if left > reading.near or bool((solved.abs() < 1e-6).any()):
         return None
     terms = sorted((reading.known[at], f"{float(c):.6g}") for at, c in zip(chosen, solved, strict=True))

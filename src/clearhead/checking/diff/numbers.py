@@ -71,6 +71,18 @@ def alike(one: Mark, other: Mark) -> bool:
     )
 
 
+def gap(x: Tensor, y: Tensor) -> float:
+    """The largest difference beside the largest number that is not hidden; 1 where one hides what the other does not."""
+    if x.shape != y.shape:
+        return float("inf")
+    hidden = x.abs() >= HIDDEN
+    if not bool(hidden.any()) and not bool((y.abs() >= HIDDEN).any()):
+        return apart(x, y)
+    if not torch.equal(hidden, y.abs() >= HIDDEN):
+        return 1.0
+    return apart(x.masked_fill(hidden, 0.0), y.masked_fill(hidden, 0.0))
+
+
 def constant(x: Tensor) -> bool:
     """Whether all numbers are the same, or what is not hidden is: no evidence of anything."""
     seen = x[x.abs() < HIDDEN] if x.dim() else x[None]
@@ -85,10 +97,10 @@ def laid(x: Tensor, like: Tensor, near: float) -> Tensor | None:
         like: the other.
         near: the largest difference beside the largest number.
     """
-    if x.shape == like.shape and apart(x, like) <= near:
+    if x.shape == like.shape and gap(x, like) <= near:
         return x
     for each in _views(x, like):
-        if apart(each, like) <= near:
+        if gap(each, like) <= near:
             return each
     return None
 
@@ -119,4 +131,4 @@ def rearranged(x: Tensor, y: Tensor, near: float) -> bool:
     """Whether two tensors hold the same numbers in any order at all."""
     if x.numel() != y.numel():
         return False
-    return apart(x.flatten().sort().values, y.flatten().sort().values) <= near
+    return gap(x.flatten().sort().values, y.flatten().sort().values) <= near

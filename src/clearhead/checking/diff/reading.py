@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import product
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from clearhead.checking.common.trial import apart
 from clearhead.checking.diff.align import Matching, matched
-from clearhead.checking.diff.numbers import plain
+from clearhead.checking.diff.numbers import gap, plain
 from clearhead.checking.diff.report import Reason
 from clearhead.checking.diff.side import Stage, Walk
 from clearhead.checking.diff.sources import fed, parents_of
+from clearhead.checking.diff.stages import PARTS
 from clearhead.checking.report import Certainty
 from clearhead.messages import say
 
-LOOKED = 24
+LOOKED = 18
 """How many stages from the parting on are read."""
 
 REACH = 40
@@ -92,6 +93,15 @@ class Reading:
         _, between = self._behind(place)
         return between
 
+    def wider(self, place: int) -> list[int]:
+        """The sources, and where these are parts of something that both have, that too."""
+        found = self.sources(place)
+        for at in list(found):
+            while self.stage(at).made_by in PARTS and len(self.parents[at]) == 1 and self.parents[at][0] in self.known:
+                at = self.parents[at][0]  # noqa: PLW2901 - the walk goes back from here
+                found.append(at)
+        return list(dict.fromkeys(found))
+
     def _behind(self, place: int) -> tuple[list[int], list[int]]:
         if place in self.known:
             return [place], [place]
@@ -155,7 +165,7 @@ class Scene:
     def before(self, i: int, j: int) -> float:
         """How far two places are apart."""
         x, y = self.a.value(i), self.b.value(j)
-        return apart(x, y.reshape(x.shape)) if x.numel() == y.numel() else float("inf")
+        return gap(x, y.reshape(x.shape)) if x.numel() == y.numel() else float("inf")
 
 
 def scene(a: Walk, b: Walk) -> Scene | None:
@@ -179,10 +189,10 @@ Namer = Callable[[Read, Read], str]
 
 def compared(scene: Scene, reader: Reader, name: Namer) -> Reason | None:
     """The first pair of formulas of one family, of the same sources, that give A's stage and B's and are not the same."""
-    one = [(i, read) for i in scene.a.looked for read in reader(scene.a, i)]
-    other = [(j, read) for j in scene.b.looked for read in reader(scene.b, j)] if one else []
-    for i, read in one:
-        for j, second in other:
+    one = {i: list(reader(scene.a, i)) for i in scene.a.looked}
+    other = {j: list(reader(scene.b, j)) for j in scene.b.looked} if any(one.values()) else {}
+    for i, j in (*scene.found.parted.items(), *product(one, other)):
+        for read, second in product(one.get(i, []), other.get(j, [])):
             if read.sources == second.sources and read.key != second.key and _alike(scene, i, j):
                 text = say(
                     "diff.formula",

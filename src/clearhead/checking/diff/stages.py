@@ -148,7 +148,7 @@ class Reader:
             call = _Call(op.live[0], op.live[1])
             q, k, v, mask = (call.argument(n, key) for n, key in enumerate(("query", "key", "value", "attn_mask")))
             first = self._of(q, k)
-            made = CodeStage(_title(op, ".scores"), scores, op.where, copies[:2], "matmul", first, fed, op.module)
+            made = CodeStage(_title(op, ".scores"), scores, op.where, copies[:2], "scores", first, fed, op.module)
             raw = self._add(made)
             hidden = (raw, *self._of(mask))
             made = CodeStage(_title(op, ".weights"), weights, op.where, (scores,), "softmax", hidden, fed, op.module)
@@ -174,6 +174,9 @@ class Reader:
         """Whether an operation makes new numbers, or takes a part of what there was."""
         if not result.is_floating_point() or op.name in VIEWS:
             return False
+        if op.name == "einsum" and len(given) == 1:
+            # Nothing but axes in another order; a sum over one of them makes fewer numbers.
+            return given[0].numel() != result.numel()
         if op.name in PARTS:
             return any(each.is_floating_point() and each.numel() != result.numel() for each in given[:1])
         # Dropout in evaluation, a factor of one: nothing happened.
