@@ -29,6 +29,12 @@ def stated(target: Target, *names: str) -> Any:
     return next((target.values[name] for name in names if target.values.get(name) is not None), None)
 
 
+def positions_first(target: Target) -> bool:
+    """Whether a docstring says that positions come before rows: "Time x Batch x Channel", "(seq_len, batch, dim)"."""
+    words = r"\b(time|(tgt_|src_)?(seq\w*|len\w*))( x |\s*[×,]\s*)(batch\w*|bsz)\b"
+    return any(re.search(words, each, re.IGNORECASE) for each in re.findall(r'"""(.*?)"""', target.source, re.DOTALL))
+
+
 def size(target: Target, settings: Settings, meaning: str) -> int | None:
     """A size by its meaning ("width", "heads", "kv_heads", "vocab", "context", "window", "head_width"): what the user said, or what the code states."""
     said = getattr(settings, meaning, None)

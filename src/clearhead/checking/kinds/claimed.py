@@ -10,7 +10,7 @@ from torch import nn
 from clearhead.checking.claims import stated
 from clearhead.checking.constructing import NAMES
 from clearhead.checking.settings import Settings
-from clearhead.checking.target import Target
+from clearhead.checking.target import Target, without_methods
 
 DENIED = r"(is_)?causal\s*[:=]\s*(bool\s*=\s*)?False|(non|not|no|without|un)[- _]?(a )?causal|bidirectional|acausal"
 CAUSAL_WORDS = r"causal|autoregressive|auto-regressive|look.?ahead|subsequent|future"
@@ -67,7 +67,7 @@ def _written(target: Target) -> bool:
     code = re.sub(DOCUMENTS, " ", target.source, flags=re.DOTALL)
     if _hides(target) or re.search(CAUSAL_FLAG, re.sub(DENIED, " ", code, flags=re.IGNORECASE), re.IGNORECASE):
         return True
-    pieces = [piece for found in re.findall(DOCUMENTS, target.source, re.DOTALL) for piece in found]
+    pieces = [piece for found in re.findall(DOCUMENTS, _run(target), re.DOTALL) for piece in found]
     sentences = [each for piece in pieces for each in re.split(r"\n|;|\.\s", piece)]
     said = (re.sub(DENIED, " ", each, flags=re.IGNORECASE) for each in sentences)
     return any(
@@ -75,9 +75,17 @@ def _written(target: Target) -> bool:
     )
 
 
+def _run(target: Target) -> str:
+    """The source without static methods that it never calls: tools for whoever makes a mask."""
+    held = vars(target.kind_of).items() if isinstance(target.kind_of, type) else ()
+    tools = {name for name, value in held if isinstance(value, staticmethod)}
+    unused = {name for name in tools if len(re.findall(rf"\b{name}\b", target.source)) == 1}
+    return without_methods(target.source, unused) if unused else target.source
+
+
 def _hides(target: Target) -> bool:
     """Whether the code itself makes what hides the future."""
-    code = re.sub(DOCUMENTS, " ", target.source, flags=re.DOTALL)
+    code = re.sub(DOCUMENTS, " ", _run(target), flags=re.DOTALL)
     return re.search(CAUSAL_CODE, re.sub(DENIED, " ", code, flags=re.IGNORECASE), re.IGNORECASE) is not None
 
 
@@ -167,7 +175,7 @@ def words_of_mask(target: Target, name: str) -> bool | None:
     for pieces in re.findall(DOCUMENTS, target.source, re.DOTALL):
         for piece in re.split(r"\n\s*\n|;|\.\s", " ".join(pieces)):
             if not re.search(rf"{re.escape(name)}|mask|pad", piece, re.IGNORECASE) or re.search(
-                "tril|causal|future", piece
+                r"tril|causal|future|\blabels?\b|\bloss(es)?\b", piece
             ):
                 continue
             meaning = _meaning(piece)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+import sys
 from collections.abc import Callable, Iterator
 
 import torch
@@ -205,6 +207,17 @@ def _equal(one: Tensor, other: Tensor) -> bool:
     return float((one - other).abs().max()) <= close * (1 + float(other.abs().max()))
 
 
+def _its_own(target: Target, said: str, name: str) -> bool:
+    """Whether what a string names is a function of the code's own file, and that function computes what was found."""
+    named = re.search(r'"(\w+)"', said)
+    home = sys.modules.get(getattr(target.kind_of, "__module__", ""))
+    function = getattr(home, named[1], None) if named else None
+    x = torch.linspace(-3, 3, 61, dtype=torch.float64)
+    with Attempt(), torch.no_grad():
+        return inspect.isfunction(function) and _equal(function(x), ACTIVATIONS[name](x))
+    return False
+
+
 def variant(chain: Chain, target: Target, prefix: str) -> Iterator[Fault]:
     """The fault of a function that is not the one that the code claims."""
     for branch in feed_forwards(chain):
@@ -217,7 +230,7 @@ def variant(chain: Chain, target: Target, prefix: str) -> Iterator[Fault]:
             continue
         claimed, said = claim
         family = name.startswith(claimed) if claimed == "gelu" else name == claimed
-        if name == "sigmoid" or family:
+        if name == "sigmoid" or family or _its_own(target, said, name):
             continue
         with torch.no_grad():
             # How far apart the two functions are on what was really fed, beside the size of the right one.

@@ -54,7 +54,9 @@ def _rooted(scene: Scene) -> bool:
 def _stated(scene: Scene, found: float, name: str, scale: Scale) -> bool:
     """Whether a scale that is none of the usual is meant: no scale beside a learnt bias, as in T5, or 1/d by muP."""
     words = {
-        "scale.missing": r"\bt5\b|\brel(ative)?[_ -]?(pos|bias|att)|cosine|temperature|\btau\b|qk_?norm",
+        "scale.missing": r"\bt5\b|\brel(ative)?[_ -]?(pos|bias|att)|cosine|temperature|\btau\b|qk_?norm|"
+        # Luong's scores have none.
+        r"\bluong|bilinear|\bscore\s*\(\w+,\s*\w+\)\s*=",
         "scale.twice": r"\bmu-?p\b|µp|μp|mup_|use_mup",
     }
     if name == "scale.missing" and scale.bias and re.search("bias", scene.source, re.IGNORECASE):

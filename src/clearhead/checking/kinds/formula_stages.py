@@ -18,6 +18,8 @@ from clearhead.checking.kinds.scores import Core, rows_sum_to_one
 from clearhead.checking.report import Certainty, Fault
 from clearhead.messages import say
 
+ACTIVATED = r"activation\w*[^\n]{0,40}\b(after|to|on|of) (each|every|all|the)\b[^\n]{0,24}(linear|projection|transformation|quer)"
+"""Words for a function of queries, keys and values that is meant."""
 NARROW = (torch.float16, torch.bfloat16)
 AS_TRAINED = r"#[^\n]*\b(shards?|layout|order|interleaved?)\b[^\n]*\b(trained|checkpoints?|original|released)\b"
 """A comment that says that the parts of a fused projection lie as in weights that exist: then its name is no claim."""
@@ -201,7 +203,7 @@ def _bent(scene: Scene, parts: dict[str, Heads]) -> Iterator[Fault]:
     core = scene.core
     for letter, operand in (("q", core.q), ("k", core.k), ("v", core.v)):
         index = activated(scene.graph, core, operand, parts[letter])
-        if index is not None:
+        if index is not None and not re.search(ACTIVATED, scene.source, re.IGNORECASE):
             name = scene.graph.record.ops[index].name
             yield fault("projection.activation", say("formula.bent", letter=letter, name=name), _line(scene, index))
             break

@@ -195,7 +195,9 @@ def _stale(chain: Chain, prefix: str) -> Iterator[Fault]:
         for branch in value.branches:
             read = frozenset(n for source in branch.sources for n in chain.content(source))
             lost = read - held
-            if not lost:
+            # Queries may come from the stream and keys from elsewhere, such as an encoder that began where the stream does.
+            apart = branch.attends and any(chain.content(source) <= held for source in branch.sources)
+            if not lost or apart:
                 continue
             names = {b.out: branch_name(chain, b) for v in chain.values for b in v.branches}
             source = max(branch.sources, key=lambda s: len(chain.content(s)))
