@@ -65,7 +65,13 @@ def _read(module: Any, ids: Any) -> Any:
 
 SUBJECTS: list[Subject] = [
     Subject(PACKAGE, "MultiheadAttention", _attention(), "attention"),
-    Subject(PACKAGE, "MultiheadAttention, rotary", _attention(use_rotary_embeddings=True), "attention"),
+    Subject(
+        PACKAGE,
+        "MultiheadAttention, rotary",
+        _attention(use_rotary_embeddings=True),
+        "attention",
+        confirmed=("mask.empty-row",),
+    ),
     Subject(PACKAGE, "MultiheadAttention, add_bias_kv", _attention(add_bias_kv=True), "attention"),
     Subject(PACKAGE, "TransformerLayer", _layer(add_bias_kv=False), "block", {"call": _rows_second}),
     Subject(

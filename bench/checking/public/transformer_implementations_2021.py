@@ -89,7 +89,14 @@ SUBJECTS: list[Subject] = [
         confirmed=(*SCALE, "residual.from-norm"),
     ),
     Subject(PACKAGE, "PositionalEncoding", _of("PositionalEncoding", 64, D), "positions"),
-    Subject(PACKAGE, "BERT", _of("BERT", V, 2, D, 2, H, 48), "encoder", {"vocab": V, "call": _classless}, SCALE),
+    Subject(
+        PACKAGE,
+        "BERT",
+        _of("BERT", V, 2, D, 2, H, 48),
+        "encoder",
+        {"vocab": V, "call": _classless},
+        (*SCALE, "position.unused"),
+    ),
     Subject(PACKAGE, "Transformer", _of("Transformer", V, V, D, H, 48, 2, 2, 48), "seq2seq", {"vocab": V}),
     Subject(
         PACKAGE,
@@ -97,5 +104,6 @@ SUBJECTS: list[Subject] = [
         _of("Transformer_with_nn", V, V, D, H, 48, 2, 2),
         "seq2seq",
         {"vocab": V, "call": _pair},
+        ("causal.future-leak", "parameter.unused"),
     ),
 ]
