@@ -99,6 +99,18 @@ def test_two_that_part_are_shown_with_the_reason_and_the_stages(monkeypatch):
         assert_same("a", "b")
 
 
+def test_two_of_one_name_are_told_apart():
+    class Linear(nn.Linear):
+        def forward(self, x):
+            return super().forward(x) * 1.5
+
+    with pytest.raises(
+        AssertionError, match=r"torch\.nn\.modules\.linear\.Linear and \S+test_asserts\S+Linear are not"
+    ):
+        assert_same(nn.Linear(6, 6), Linear(6, 6), weights="a")
+    assert assert_same(nn.Linear(6, 6), nn.Linear(6, 6), weights="a").ok
+
+
 def test_what_shows_nothing_is_not_the_same(monkeypatch):
     bare = replace(EQUAL, pairs=(replace(EQUAL.pairs[0], b="", held="unpaired"),))
     monkeypatch.setattr(asserts, "diff", lambda *_, **__: bare)

@@ -11,7 +11,7 @@ import pytest
 from clearhead.checking import guard
 from clearhead.checking.diff import diff as made
 from tests.checking.diff.examples import EQUAL, PARTED
-from tests.cli.runs import Clearhead
+from tests.cli.runs import SIZES, Clearhead
 
 
 @pytest.fixture
@@ -35,6 +35,18 @@ def test_two_models_that_are_equal(clearhead: Clearhead, two: tuple[str, str], f
     (models, tuned) = found[0]
     assert [model.source.exists() for model in models] == [True, True]
     assert tuned == {"text": "On day", "weights": None, "kind": None, "values": {}, "seed": 3}
+
+
+def test_other_vocabularies_and_unknown_signs_are_said(
+    clearhead: Clearhead, trained: Path, tmp_path: Path, found: list
+) -> None:
+    other = tmp_path / "other.txt"
+    other.write_text("abcd abdc acbd\n" * 90, encoding="utf-8")
+    assert clearhead("train", other, "--out", tmp_path / "run", "--steps", 1, "--batch", 2, *SIZES).status == 0
+    said = clearhead("diff", trained, tmp_path / "run", "-p", "On \u2603 cat", "--json")
+    notes = json.loads(said.out)["notes"]
+    assert [("ids and B has" in note, "other words" in note) for note in notes] == [(True, False), (False, True)]
+    assert "\u2603" in said.err
 
 
 def test_two_that_part_end_with_one(

@@ -7,6 +7,7 @@ def test_attention(): assert_causal(MyAttention(64, 4))
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 from torch import nn
@@ -170,12 +171,22 @@ def assert_same(
         UserError: if one of them cannot be run, or they do not take the same inputs.
     """
     found = diff(a, b, text=text, weights=weights, kind=kind, values=values, seed=seed)
+    if found.a == found.b:
+        found = replace(found, a=_whole_name(a), b=_whole_name(b))
     plain = found.to_dict()
     if found.ok and not comparable(plain):
         raise AssertionError(say("asserts.same_vacuous", a=found.a, b=found.b))
     if not found.ok:
         raise AssertionError("\n".join([say("asserts.same", a=found.a, b=found.b), *lines(plain)]))
     return found
+
+
+def _whole_name(found: Checked | Loaded) -> str:
+    """What tells two of one name apart: the module they are in."""
+    if isinstance(found, str):
+        return found
+    named = found if hasattr(found, "__qualname__") else type(found)
+    return f"{named.__module__}.{named.__qualname__}"
 
 
 def _held(report: Report, names: tuple[str, ...], claim: str) -> Report:

@@ -50,6 +50,12 @@ def options() -> ArgumentParser:
     made.add_argument(
         "--call", type=str, default=None, help="FILE.py:NAME of a function, call(module, input), that runs the code"
     )
+    made.add_argument(
+        "--against",
+        type=str,
+        default=None,
+        help="the original, a model, whose weights it should have; says what was changed",
+    )
     made.add_argument("--only", type=str, default=None, help="ids of the checks to run, with commas")
     made.add_argument(
         "--threads", type=int, default=None, help="CPU threads for a model; as many as PyTorch picks if not given"
@@ -99,7 +105,8 @@ def _report(asked: Namespace) -> dict[str, Any]:
 
     if is_large(loaded.model):
         tell(working)
-    report = model_report(asked.target, loaded, Settings(seed=asked.seed, only=frozenset(settings["only"]))).to_dict()
+    known = Settings(seed=asked.seed, only=frozenset(settings["only"]), against=asked.against)
+    report = model_report(asked.target, loaded, known).to_dict()
     return report | {"notes": [*_idle(asked), *report["notes"]]}
 
 
@@ -138,6 +145,7 @@ def _settings(asked: Namespace) -> dict[str, Any]:
         "mask_true": asked.mask_true,
         "values": dict(map(pair, asked.set)),
         "call": asked.call,
+        "against": asked.against,
         "only": [] if asked.only is None else [each.strip() for each in asked.only.split(",") if each.strip()],
         "seed": asked.seed,
         "rounding": asked.rounding,

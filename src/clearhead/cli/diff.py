@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jsonargparse import ArgumentParser, Namespace
 
@@ -15,7 +15,11 @@ from clearhead.cli.check_shared import GUARD, KINDS, as_json, is_code, must_be_p
 from clearhead.cli.diff_page import page
 from clearhead.cli.loading import loaded_model
 from clearhead.cli.options import MODEL, parse, parser, tell, use_threads
+from clearhead.cli.prompts import warn_of_unknown
 from clearhead.messages import UserError, say
+
+if TYPE_CHECKING:
+    from clearhead.formats.load import Loaded
 
 
 def options() -> ArgumentParser:
@@ -82,7 +86,20 @@ def _found(asked: Namespace) -> dict[str, Any]:
     a, b = (loaded_model(name, "float64", "cpu") for name in (asked.a, asked.b))
     from clearhead.checking.diff.diff import diff  # noqa: PLC0415 - torch comes after the flags are right
 
-    return replace(diff(a, b, **tuned), a=asked.a, b=asked.b).to_dict()
+    if asked.prompt is not None:
+        warn_of_unknown(a, [asked.prompt])
+    found = diff(a, b, **tuned)
+    return replace(found, a=asked.a, b=asked.b, notes=(*_of_vocabularies(a, b, asked.prompt), *found.notes)).to_dict()
+
+
+def _of_vocabularies(a: Loaded, b: Loaded, text: str | None) -> list[str]:
+    """What is to be said where the same ids are not the same words."""
+    notes = []
+    if a.config.vocab != b.config.vocab:
+        notes.append(say("cli.diff.vocabularies", a=a.config.vocab, b=b.config.vocab))
+    if text is not None and a.read(text) != b.read(text):
+        notes.append(say("cli.diff.tokenizers"))
+    return notes
 
 
 def _resolved(name: str) -> str:
