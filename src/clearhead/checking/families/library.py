@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import importlib
 import json
+from contextlib import redirect_stderr
+from io import StringIO
 from typing import Any
 
 from torch import nn
@@ -60,7 +62,8 @@ def _their_module(loaded: Loaded) -> nn.Module | str:
     kind = getattr(library, name, None) if name else None
     if kind is None:
         return say("families.no_class", name=name or "-")
-    with Attempt() as attempt:
+    # It draws how far it is, which nobody asked for.
+    with Attempt() as attempt, redirect_stderr(StringIO()):
         made = kind.from_pretrained(str(loaded.source), local_files_only=True, trust_remote_code=False)
         if isinstance(made, nn.Module):
             return made
