@@ -76,16 +76,17 @@ class Tied(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.table, self.head = nn.Embedding(13, 6), nn.Linear(6, 13, bias=False)
+        self.fc = nn.Linear(6, 6, bias=False)
         self.head.weight = self.table.weight
         self.register_buffer("scale", torch.ones(2))
 
     def forward(self, ids: Tensor) -> Tensor:
-        return self.head(self.table(ids).cumsum(1))
+        return self.head(self.fc(self.table(ids)).cumsum(1))
 
 
 def test_tied_tensors_come_once_and_buffers_too() -> None:
     """One storage, one name."""
-    assert list(opened(Tied()).weights) == ["table.weight", "scale"]
+    assert list(opened(Tied()).weights) == ["table.weight", "fc.weight", "scale"]
 
 
 class InPlace(nn.Module):

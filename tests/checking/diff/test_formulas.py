@@ -65,7 +65,36 @@ FAULTS: list[tuple[dict[str, Any], str, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("habits", "name", "words", "line"), FAULTS, ids=lambda each: str(each)[:40])
+QUICK = (
+    "tanh",
+    "gate",
+    "1e-06",
+    "rms",
+    "unshifted",
+    "'1'",
+    "strict",
+    "-2",
+    "inter",
+    "tile",
+    "post",
+    "norm'",
+    "False",
+    "shift",
+    "cap'",
+)
+"""The rest of the list takes as long again and again, and runs with the slow tests."""
+
+
+def cases() -> list[Any]:
+    """The planted differences; all but one of each family are slow."""
+    quick = [any(word in str(habits) for word in QUICK) for habits, *_ in FAULTS]
+    return [
+        pytest.param(*fault, id=str(fault[0]), marks=[] if fast else [pytest.mark.slow])
+        for fault, fast in zip(FAULTS, quick, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(("habits", "name", "words", "line"), cases())
 def test_a_planted_difference_is_named(habits: dict[str, Any], name: str, words: str, line: str) -> None:
     """The id, the formulas of both, that nothing remains once A is changed so, and the line at which the two part."""
     _, first, reasons = found(gpt(**habits))
@@ -80,6 +109,7 @@ def test_a_planted_difference_is_named(habits: dict[str, Any], name: str, words:
     assert not line or line in SOURCE[number - 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("habits", "name"),
     [
@@ -97,6 +127,12 @@ def test_by_another_hand_it_is_named_too(habits: dict[str, Any], name: str) -> N
     """Fused projections and kernels, other names and another order of operations hide nothing."""
     _, _, reasons = found(other(**habits))
     assert [each.id for each in reasons] == [name]
+
+
+def test_by_another_hand_the_window_is_named() -> None:
+    """One of these that is quick."""
+    _, _, reasons = found(other(window=5))
+    assert [each.id for each in reasons] == ["window"]
 
 
 def test_no_known_formula_is_no_reason() -> None:

@@ -221,11 +221,13 @@ def _first(a: Walk, b: Walk, found: Matching) -> tuple[int, int] | None:
         {i: _known(parents[0], i, {at: at for at in found.partner}) for i in cones[0][:EARLY]},
         {j: _known(parents[1], j, back) for j in cones[1][:EARLY]},
     )
+    values = ({i: _telling(a.stages[i]) for i in made_of[0]}, {j: _telling(b.stages[j]) for j in made_of[1]})
     scored = [
         (x + y + cost, i, j)
         for x, i in enumerate(made_of[0])
         for y, j in enumerate(made_of[1])
-        if (cost := _unlike(a.stages[i], b.stages[j], made_of=(made_of[0][i], made_of[1][j]))) is not None
+        if (cost := _unlike((a.stages[i], b.stages[j]), values[0][i], values[1][j], (made_of[0][i], made_of[1][j])))
+        is not None
     ]
     return min(scored)[1:] if scored else None
 
@@ -250,17 +252,21 @@ def _frontier(walk: Walk, known: set[int], cone: list[int]) -> list[int]:
     return [place for place in cone if all(parent in known for parent in parents[place])]
 
 
-def _unlike(a: Stage, b: Stage, *, made_of: tuple[set[int], set[int]]) -> int | None:
+def _telling(stage: Stage) -> Tensor | None:
+    """The numbers of a stage, None if they tell nothing."""
+    x = plain(stage.value)
+    return None if constant(x) else x
+
+
+def _unlike(both: tuple[Stage, Stage], x: Tensor | None, y: Tensor | None, of: tuple[set[int], set[int]]) -> int | None:
     """How badly two stages stand for each other, None if they cannot."""
-    x, y = plain(a.value), plain(b.value)
-    if x.numel() != y.numel() or constant(x) or constant(y):
+    a, b = both
+    if x is None or y is None or x.numel() != y.numel() or not (of[0] & of[1] or a.name == b.name):
         return None
-    if not made_of[0] & made_of[1] and a.name != b.name:
-        return None
-    cost = 0 if made_of[0] == made_of[1] else OTHERWISE
+    cost = 0 if of[0] == of[1] else OTHERWISE
     cost += NEARLY if gap(x, y.reshape(x.shape)) < FAINT else 0
-    alike = (a.name == b.name and x.shape == y.shape) or _made_alike(a, b)
-    return cost - SIZED if alike else cost + SIZED
+    fits = (a.name == b.name and x.shape == y.shape) or _made_alike(a, b)
+    return cost - SIZED if fits else cost + SIZED
 
 
 def _made_alike(a: Stage, b: Stage) -> bool:

@@ -177,9 +177,19 @@ def sums(reading: Reading, place: int) -> Iterator[Read]:
         yield Read(((reading.known[place], "1"),), "x", 0.0, ())
         return
     behind = [at for at in reading.known if at < place and _covers(reading.value(at), y)][-RECENT:]
+    few = torch.linspace(0, y.numel() - 1, min(ROWS, y.numel())).long()
+    wanted = y.flatten()[few]
+    columns = {at: reading.value(at).expand_as(y).flatten()[few] for at in behind}
     for count, among in ((1, behind), (2, behind), (3, behind[-FEWER:])):
-        for chosen in combinations(among, count):
-            found = _solved(reading, y, chosen)
+        every = list(combinations(among, count))
+        if not every:
+            continue
+        # All sums of so many terms at once, on a few of the numbers.
+        matrix = torch.stack([torch.stack([columns[at] for at in chosen], -1) for chosen in every])
+        solved = torch.linalg.lstsq(matrix, wanted.expand(len(every), -1)[..., None]).solution
+        left = (matrix @ solved - wanted[:, None]).abs().amax((1, 2))
+        for n in (left <= reading.near * wanted.abs().max()).nonzero().flatten().tolist():
+            found = _whole(reading, y, every[n], solved[n, :, 0])
             if found is not None:
                 yield found
                 return
@@ -189,10 +199,9 @@ def _covers(x: Tensor, y: Tensor) -> bool:
     return x.dim() >= 2 and x.squeeze(0).shape == y.shape[y.dim() - x.squeeze(0).dim() :] and not constant(x)
 
 
-def _solved(reading: Reading, y: Tensor, chosen: tuple[int, ...]) -> Read | None:
+def _whole(reading: Reading, y: Tensor, chosen: tuple[int, ...], solved: Tensor) -> Read | None:
+    """The sum, if it gives all of the numbers."""
     columns = torch.stack([reading.value(at).expand_as(y).flatten() for at in chosen], -1)
-    few = torch.linspace(0, y.numel() - 1, min(ROWS, y.numel())).long()
-    solved = torch.linalg.lstsq(columns[few], y.flatten()[few, None]).solution[:, 0]
     left = gap(columns @ solved, y.flatten())
     if left > reading.near or bool((solved.abs() < 1e-6).any()):
         return None

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from clearhead.checking.diff.formulas_small import sums
 from clearhead.checking.diff.reading import Read, Reading, Scene, reason
 from clearhead.checking.diff.report import Reason
 from clearhead.checking.diff.sources import fed
 from clearhead.messages import say
+
+FIRST = 6
+"""Pairs from the parting on that are taken for sums."""
 
 ADDED = frozenset(("add", "__add__", "__radd__", "__iadd__", "add_"))
 
@@ -16,7 +21,7 @@ SUMS = ADDED | frozenset(("sub", "mul", "__mul__", "mul_", "dropout"))
 
 def summed(scene: Scene) -> Reason | None:
     """Sums of other terms, or of the same ones by other factors."""
-    for i, j in scene.found.parted.items():
+    for i, j in islice(scene.found.parted.items(), FIRST):
         one, other = next(sums(scene.a, i), None), next(sums(scene.b, j), None)
         if one is None or other is None or one.key == other.key:
             continue

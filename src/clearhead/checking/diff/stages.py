@@ -172,7 +172,7 @@ class Reader:
 
     def _counts(self, op: Op, result: Tensor, given: tuple[Tensor, ...]) -> bool:
         """Whether an operation makes new numbers, or takes a part of what there was."""
-        if not result.is_floating_point() or op.name in VIEWS:
+        if not result.is_floating_point() or op.name in VIEWS or not result.numel():
             return False
         if op.name == "einsum" and len(given) == 1:
             # Nothing but axes in another order; a sum over one of them makes fewer numbers.
