@@ -113,7 +113,7 @@ def why(a: Side, b: Side, walks: tuple[Walk, Walk], given: Given) -> tuple[tuple
             walks[not mirrored],
             given,
             mirrored=mirrored,
-            more=known_beforehand(side, other),
+            more=known_beforehand(side, other, mirrored),
         )
         if reasons and after.first is None:
             return reasons, None
@@ -124,9 +124,9 @@ def why(a: Side, b: Side, walks: tuple[Walk, Walk], given: Given) -> tuple[tuple
     return best
 
 
-def known_beforehand(first: ModelSide, other: Side) -> Callable[[ModelSide], Iterable[Candidate]]:
+def known_beforehand(first: ModelSide, other: Side, mirrored: bool) -> Callable[[ModelSide], Iterable[Candidate]]:
     """The changes that lead towards the other side, whose weights are known, and its configuration if it is ours."""
-    weights = weights_of_other(first, other)
+    weights = weights_of_other(first, other, mirrored=mirrored)
 
     def changes(side: ModelSide) -> Iterable[Candidate]:
         yield from weights(side)

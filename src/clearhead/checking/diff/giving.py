@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -14,7 +15,7 @@ from clearhead.checking.diff.copying import Fitted, fitted, turned_in
 from clearhead.checking.diff.ours import ModelSide
 from clearhead.checking.diff.report import TensorRow
 from clearhead.checking.diff.side import Side
-from clearhead.checking.diff.weights import Match, compared, matches
+from clearhead.checking.diff.weights import Match, compared, matches, shapes_of
 from clearhead.checking.strangers import Attempt, Seeded
 from clearhead.messages import UserError, say
 
@@ -73,12 +74,16 @@ def given(giver: Side, taker: Side) -> tuple[Side, Fitted]:
 
 def places(giver: Side, taker: Side) -> Fitted:
     """The weights of the giver under the names of the taker."""
-    wanted = {name: tuple(tensor.shape) for name, tensor in taker.weights.items()}
+    own, turned = taker.weights, set[str]()
     made = taker.module(None) if isinstance(taker, CodeSide) else None
-    turned = turned_in(made) if isinstance(made, nn.Module) else ()
+    if isinstance(made, nn.Module):
+        # Buffers are masks and tables of angles, which the giver has in other ways.
+        own, turned = dict(made.named_parameters()), turned_in(made)
+    wanted = {name: tuple(tensor.shape) for name, tensor in own.items()}
     ours = giver if isinstance(giver, ModelSide) else None
     rows, config = (ours.rows, ours.config) if ours is not None else ((), None)
-    return fitted(wanted, giver.weights, rows=rows, config=config, turned=turned)
+    own_config = taker.config if isinstance(taker, ModelSide) else None
+    return fitted(wanted, giver.weights, rows=rows, config=config, turned=turned, own=own_config)
 
 
 def is_fresh(found: Any) -> bool:
@@ -99,17 +104,23 @@ def is_fresh(found: Any) -> bool:
     return any(not torch.equal(one, other) for one, other in zip(*weights, strict=True))
 
 
-def weights_of_other(side: ModelSide, other: Side) -> Callable[[ModelSide], Iterable[Candidate]]:
+def weights_of_other(
+    side: ModelSide, other: Side, *, mirrored: bool = False
+) -> Callable[[ModelSide], Iterable[Candidate]]:
     """Changes of the side's weights into those of the other: those with one relation at a time, then all.
 
     Args:
         side: ours, as it is at first.
         other: whatever it is.
+        mirrored: whether the side is B: what relates two tensors is said of A's, then B's.
     """
-    found = [each for each in matches(side.weights, other.weights) if each.state in ("related", "changed") and each.a]
-    # With names in common no guess is needed.
+    # With names in common no guess is needed; without, what is only held otherwise (in, out) is undone first.
     own = {name: tensor for name, tensor in other.weights.items() if name in side.weights}
-    back = own if len(own) == len(side.weights) else places(other, side).tensors if found else {}
+    back = own if len(own) == len(side.weights) else places(other, side).tensors
+    first, second = (back, side.weights) if mirrored else (side.weights, back)
+    every = matches(first, second, shapes=shapes_of(side.config))
+    found = [replace(each, a=each.b, b=each.a) if mirrored else each for each in every]
+    found = [each for each in found if each.state in ("related", "changed")]
     groups: dict[str, list[Match]] = {}
     for each in found:
         groups.setdefault(each.id or "weights.changed", []).append(each)
