@@ -40,6 +40,14 @@ def test_the_table_shows_what_is_around_and_the_result_and_all_if_asked():
     assert "blocks.9.norm" in text(PARTED, every=True)
 
 
+def test_what_has_no_partner_is_not_around():
+    bare = replace(PARTED.pairs[5], b="", held="unpaired")
+    found = replace(PARTED, pairs=(*PARTED.pairs[:5], bare, *PARTED.pairs[6:]))
+    assert "blocks.5.norm" not in text(found)
+    assert "blocks.8.norm" not in text(PARTED)
+    assert "blocks.8.norm" in text(found)
+
+
 def test_only_ten_tensors_are_told_and_how_many_more():
     said = text(PARTED)
     assert "14 changed" in said

@@ -154,8 +154,10 @@ def around(found: Mapping[str, Any], *, every: bool = False) -> list[int]:
     if found["first"] is None:
         return [len(pairs) - 1]
     at = next((n for n, pair in enumerate(pairs) if pair == found["first"]), 0)
-    near = range(max(at - AROUND, 0), min(at + AROUND + 1, len(pairs)))
-    return sorted({*near, len(pairs) - 1})
+    # What has no partner says nothing of where the two part.
+    before = [n for n in range(at) if pairs[n]["held"] != "unpaired"]
+    after = [n for n in range(at + 1, len(pairs)) if pairs[n]["held"] != "unpaired"]
+    return sorted({*before[-AROUND:], at, *after[:AROUND], len(pairs) - 1})
 
 
 def table(found: Mapping[str, Any], *, every: bool = False) -> Iterator[str]:
