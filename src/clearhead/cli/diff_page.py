@@ -67,7 +67,7 @@ def _chart(found: Mapping[str, Any]) -> str:
     marks = [_bar(pair, LEFT + n * step, min(step * 0.8, 40.0)) for n, pair in enumerate(pairs)]
     label = escape(say("diff.chart"))
     return (
-        f"<p>{label}</p><svg role='img' aria-label='{label}' viewBox='0 0 {WIDTH:g} {HEIGHT + BELOW:g}' width='{WIDTH:g}'>"
+        f"<p>{label}</p><svg role='img' aria-label='{label}' viewBox='0 -10 {WIDTH:g} {HEIGHT + BELOW + 10:g}' width='{WIDTH:g}'>"
         f"{''.join(map(_line, range(LEAST, MOST + 1, 4)))}{''.join(marks)}</svg>"
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from clearhead.messages import say
+from clearhead.text.columns import columns_of
 from clearhead.text.lines import shown
 
 AROUND = 3
@@ -164,12 +165,13 @@ def table(found: Mapping[str, Any], *, every: bool = False) -> Iterator[str]:
     """Stages of A beside those of B, one a line; `>` marks where they part, `...` what is left out."""
     pairs, chosen = found["pairs"], around(found, every=every)
     rows = [columns(), *(row(pairs[n]) for n in chosen)]
-    widths = [max(len(each[column]) for each in rows) for column in range(len(columns()))]
+    widths = [max(columns_of(each[column]) for each in rows) for column in range(len(columns()))]
     for n, cells in zip([None, *chosen], rows, strict=True):
         if n is not None and n not in {0, chosen[0]} and n - 1 not in chosen:
             yield "    ..."
         mark = ">" if n is not None and found["first"] is not None and pairs[n] == found["first"] else " "
-        yield f"  {mark} " + "  ".join(f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True)).rstrip()
+        padded = (cell + " " * (width - columns_of(cell)) for cell, width in zip(cells, widths, strict=True))
+        yield f"  {mark} {'  '.join(padded)}".rstrip()
 
 
 def _reason(reason: Mapping[str, Any]) -> Iterator[str]:
