@@ -162,6 +162,16 @@ def test_a_relation_with_one_number_changed_is_none(name: str) -> None:
     assert relation(a, b, SHAPES) is None
 
 
+@pytest.mark.parametrize("plant", [Tensor.t, lambda x: 3 * x, lambda x: x + 1, lambda x: x.flip(0)])
+def test_one_number_that_no_sample_sees_is_seen(plant: Callable[[Tensor], Tensor]) -> None:
+    a = drawn(131, 127)
+    assert relation(a, plant(a)) is not None
+    b = plant(a).clone()
+    # Places are sampled from the first on, a few apart.
+    b[0, 1] += 1e-3
+    assert relation(a, b) is None
+
+
 @pytest.mark.parametrize("shape", [(H * HEAD, D), (D, D), (D,), (3 * H * HEAD, D), (4,), (H, D, HEAD)])
 def test_other_numbers_are_not_related(shape: tuple[int, ...]) -> None:
     for seed in range(1, 6):

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from clearhead.checking.diff.report import State
 from clearhead.checking.diff.weights import Match, Shapes, compared, matches, related, shapes_of, taken
+from clearhead.checking.diff.weights_roles import roles
 from clearhead.formats.hugging_face.families import FAMILIES
 from clearhead.formats.weights import own_tensors
 from clearhead.models.build import build
@@ -146,6 +147,29 @@ def test_other_training_of_the_same_model_is_paired_by_what_names_mean_and_chang
     assert by_b(found, "model.layers.1.mlp.gate_proj.weight").a == "blocks.1.feedforward.gate.weight"
     assert by_b(found, "model.layers.1.self_attn.k_proj.weight").a == "blocks.1.attention.qkv.weight"
     assert not related(own, other, found)
+
+
+@pytest.mark.parametrize(
+    ("names", "parts"),
+    [
+        ("layers.0.feed_forward.w1.weight layers.0.feed_forward.w2.weight", "up down"),
+        ("layers.0.ffn.w1.weight layers.0.ffn.w2.weight layers.0.ffn.w3.weight", "gate down up"),
+        ("blocks.0.norm1.weight blocks.0.norm2.weight", "norm.attention norm.feedforward"),
+        ("d.0.norm1.weight d.0.norm2.weight d.0.norm3.weight", "norm.attention norm.cross norm.feedforward"),
+        ("bert.encoder.layer.0.attention.output.dense.weight", "attention.output"),
+        ("bert.encoder.layer.0.attention.output.LayerNorm.weight", "norm.attention"),
+        ("bert.encoder.layer.0.output.dense.weight", "down"),
+        ("bert.encoder.layer.0.output.LayerNorm.weight", "norm.feedforward"),
+        ("blocks.0.attn.W_Q blocks.0.attn.b_Q blocks.0.attn.W_O", "q q attention.output"),
+        ("h.0.attn.c_attn.weight h.0.attn.c_proj.weight h.0.mlp.c_proj.weight", "qkv attention.output down"),
+        ("self_attn.in_proj_weight self_attn.out_proj.weight", "qkv attention.output"),
+        ("token_embedding_table.weight position_embedding_table.weight", "embedding positions"),
+        ("wte.weight wpe.weight ln_f.weight lm_head.weight", "embedding positions norm head"),
+    ],
+)
+def test_what_names_say_that_a_tensor_is_for(names: str, parts: str) -> None:
+    found = roles(names.split())
+    assert [found[name].part for name in names.split()] == parts.split()
 
 
 def test_exchanged_tensors_are_told() -> None:
