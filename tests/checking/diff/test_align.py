@@ -9,6 +9,7 @@ from clearhead.checking.diff.align import aligned, matched, parting
 from clearhead.checking.diff.numbers import alike, constant, gap, laid, mark, plain, rearranged
 from clearhead.checking.diff.side import Stage, Walk
 from clearhead.checking.diff.sources import parents_of
+from clearhead.checking.diff.stages import CodeStage
 from tests.checking.diff.small_modules import gpt, other
 from tests.checking.diff.walks import found, right, walk_of
 
@@ -54,6 +55,19 @@ def test_a_float32_island_is_no_difference() -> None:
     assert parting(narrow) is None
     assert narrow[-1].held == "island"
     assert parting(aligned(walk, Walk(tuple(stages)))) is not None
+
+
+def test_a_narrow_type_elsewhere_excuses_nothing() -> None:
+    """A stage in float64, made of what is equal, differs by 1e-7: no island, though float32 is used in another place."""
+    x = torch.randn(3, 5, dtype=torch.float64)
+    wide = (CodeStage("x", x), CodeStage("y", x.exp(), inputs=(x,), parents=(0,)))
+    far = (CodeStage("x", x), CodeStage("y", x.exp() * (1 + 1e-7 * x), inputs=(x,), parents=(0,)))
+    first = parting(aligned(Walk(wide, torch.float32), Walk(far, torch.float32)))
+    assert first is not None
+    assert first.a == "y"
+    near = (CodeStage("x", x), CodeStage("y", x.float().exp(), inputs=(x.float(),), parents=(0,)))
+    pairs = aligned(Walk(wide), Walk(near, torch.float32))
+    assert [pair.held for pair in pairs] == ["equal", "island"]
 
 
 def test_by_names_of_ours() -> None:

@@ -16,12 +16,18 @@ from torch import Tensor
 from clearhead.checking.diff.numbers import Mark, alike, constant, gap, laid, mark, plain
 from clearhead.checking.diff.report import Held, Pair
 from clearhead.checking.diff.side import Stage, Walk
-from clearhead.checking.diff.sources import fed, parents_of
+from clearhead.checking.diff.sources import fed, known_behind, parents_of
+from clearhead.checking.diff.stages import CodeStage
 from clearhead.checking.rounding import GROWTH, UNIT
 
 DEPTH = 16
 """So many stages, one after the other, may add up as much rounding as `GROWTH` allows for."""
 
+
+STEP = 16
+"""How many roundings one operation adds up."""
+
+Parents = list[tuple[int, ...]]
 
 EARLY = 16
 """How far from where the two part the stages are looked for that stand for each other."""
@@ -63,7 +69,7 @@ def matched(a: Walk, b: Walk) -> Matching:
     found = Matching()
     _by_numbers(a, b, found)
     last = (len(a.stages) - 1, len(b.stages) - 1)
-    if min(last) < 0 or found.partner.get(last[0]) == last[1] or _same(a, b, *last):
+    if min(last) < 0 or found.partner.get(last[0]) == last[1] or _same(a, b, *last, islands=_islands(a, b, found)):
         return found
     # A result may be what the other has on the way to its own: it is known then, and still is no partner of the other's result.
     found.cones = (_cone(a, set(found.partner)), _cone(b, set(found.partner.values())))
@@ -94,7 +100,7 @@ def _pair(a: Walk, b: Walk, found: Matching, i: int) -> Pair:
     stage, limit = a.stages[i], _limits(a, b, i)
     j = found.parted.get(i, found.partner.get(i))
     if j is None:
-        if i == len(a.stages) - 1 and b.stages and _same(a, b, i, len(b.stages) - 1):
+        if i == len(a.stages) - 1 and b.stages and _same(a, b, i, len(b.stages) - 1, islands=_islands(a, b, found)):
             j = len(b.stages) - 1
             far = _apart(stage.value, b.stages[j].value, limit[1])
             return _judged(stage, b.stages[j], far, limit)
@@ -126,12 +132,19 @@ def _apart(x: Tensor, y: Tensor, near: float) -> float:
     return gap(x, seen)
 
 
-def _same(a: Walk, b: Walk, i: int, j: int) -> bool:
+def _same(a: Walk, b: Walk, i: int, j: int, *, islands: bool) -> bool:
     """Whether two results are equal as they lie, or in the shape in which one of them lost an axis."""
     x, y = plain(a.stages[i].value), plain(b.stages[j].value)
     if x.numel() != y.numel() or [n for n in x.shape if n > 1] != [n for n in y.shape if n > 1]:
         return False
-    return gap(x.flatten(), y.flatten()) <= _limits(a, b, max(i, j))[1]
+    own, inside = _limits(a, b, max(i, j))
+    return gap(x.flatten(), y.flatten()) <= (inside if islands else own)
+
+
+def _islands(a: Walk, b: Walk, found: Matching) -> bool:
+    """Whether a narrower type brought its rounding into some stage, or that cannot be known."""
+    known = all(isinstance(stage, CodeStage) for walk in (a, b) for stage in walk.stages)
+    return not known or any(far > _limits(a, b, place)[0] for place, far in found.gap.items())
 
 
 def _by_numbers(a: Walk, b: Walk, found: Matching) -> None:
@@ -139,21 +152,38 @@ def _by_numbers(a: Walk, b: Walk, found: Matching) -> None:
     values = ([plain(s.value) for s in a.stages], [plain(s.value) for s in b.stages])
     marks = ([mark(x) for x in values[0]], [mark(x) for x in values[1]])
     names = {stage.name: j for j, stage in enumerate(b.stages)}
+    parents = parents_of(a), parents_of(b)
     free, expected = set(range(len(b.stages))), 0
     free -= {j for j in free if constant(values[1][j])}
     for i, stage in enumerate(a.stages):
         if constant(values[0][i]):
             continue
-        near = _limits(a, b, i)[1]
         wanted = names.get(stage.name, -1)
         place = (i, expected, wanted)
         for j in _candidates(marks[0][i], marks[1], free, place):
+            near = _near(a, b, (i, j), found, parents)
             seen = laid(values[1][j], values[0][i], near)
             if seen is not None:
                 found.partner[i], found.gap[i] = j, gap(seen, values[0][i])
                 free.discard(j)
                 expected = j + 1
                 break
+
+
+def _near(a: Walk, b: Walk, at: tuple[int, int], found: Matching, parents: tuple[Parents, Parents]) -> float:
+    """What rounding explains at two places: that of a narrower type only where it was used, or where it came in before.
+
+    One operation of such a type, on numbers that are equal, rounds a few times; what it brought in may grow from there.
+    """
+    own, inside = _limits(a, b, at[0])
+    stages = a.stages[at[0]], b.stages[at[1]]
+    if inside == own or not all(isinstance(stage, CodeStage) for stage in stages):
+        return inside
+    before = parents[0][at[0]]
+    if not all(found.gap.get(place, own + 1) <= own for place in before):
+        return inside
+    narrow = max(UNIT.get(x.dtype, 0.0) for stage in stages for x in (stage.value, *stage.inputs))
+    return max(own, STEP * narrow)
 
 
 def _candidates(own: Mark, others: list[Mark], free: set[int], place: tuple[int, int, int]) -> Iterator[int]:
@@ -218,8 +248,8 @@ def _first(a: Walk, b: Walk, found: Matching) -> tuple[int, int] | None:
     back = {j: i for i, j in found.partner.items()}
     parents = parents_of(a), parents_of(b)
     made_of = (
-        {i: _known(parents[0], i, {at: at for at in found.partner}) for i in cones[0][:EARLY]},
-        {j: _known(parents[1], j, back) for j in cones[1][:EARLY]},
+        {i: known_behind(parents[0], i, {at: at for at in found.partner}) for i in cones[0][:EARLY]},
+        {j: known_behind(parents[1], j, back) for j in cones[1][:EARLY]},
     )
     values = ({i: _telling(a.stages[i]) for i in made_of[0]}, {j: _telling(b.stages[j]) for j in made_of[1]})
     scored = [
@@ -230,20 +260,6 @@ def _first(a: Walk, b: Walk, found: Matching) -> tuple[int, int] | None:
         is not None
     ]
     return min(scored)[1:] if scored else None
-
-
-def _known(parents: list[tuple[int, ...]], place: int, known: dict[int, int]) -> set[int]:
-    """What both have of what a place was made of, by places in A."""
-    seen, todo = {place}, [place]
-    found = {known[place]} if place in known else set()
-    while todo:
-        for at in parents[todo.pop()]:
-            if at in known:
-                found.add(known[at])
-            elif at not in seen:
-                seen.add(at)
-                todo.append(at)
-    return found
 
 
 def _frontier(walk: Walk, known: set[int], cone: list[int]) -> list[int]:

@@ -18,11 +18,10 @@ from clearhead.checking.kinds.lm_calling import Given as Beside
 from clearhead.checking.kinds.lm_calling import Output
 from clearhead.checking.kinds.lm_case import LmCase, logits_of, raw
 from clearhead.checking.kinds.table import KINDS
-from clearhead.checking.rounding import UNIT
 from clearhead.checking.settings import Settings
 from clearhead.checking.strangers import Attempt, Seeded
 from clearhead.checking.target import Target
-from clearhead.checking.watch import Record, watched
+from clearhead.checking.watch import watched
 from clearhead.messages import UserError, say
 
 COMPARED = tuple(name for name in KINDS if name not in ("loss", "sampler"))
@@ -131,9 +130,10 @@ class CodeSide:
             record = watched(
                 module if isinstance(module, nn.Module) else None, lambda: self._result(module, fed), live=True
             )
-            stages = Reader(record, module if isinstance(module, nn.Module) else None, fed).read()
+            reader = Reader(record, module if isinstance(module, nn.Module) else None, fed)
+            stages = reader.read()
             whole = self._whole(fed)
-            return Walk(_ended(stages, record.result if whole is None else whole), _narrowest(record))
+            return Walk(_ended(stages, record.result if whole is None else whole), reader.narrowest)
         raise UserError(say("diff.code_raises", name=self.name, reason=attempt.reason)) from attempt.error
 
     def _typed(self, given: Given) -> tuple[Tensor, ...]:
@@ -206,9 +206,3 @@ def _ended(stages: tuple[CodeStage, ...], result: Tensor) -> tuple[CodeStage, ..
     last = (len(stages) - 1,) if stages else ()
     where = stages[-1].where if stages else ""
     return (*stages, CodeStage("output", result.detach().clone(), where, (), "output", last))
-
-
-def _narrowest(record: Record) -> torch.dtype:
-    """The narrowest type of all real results."""
-    made = [op.result for op in record.ops if isinstance(op.result, Tensor)]
-    return max((each.dtype for each in made if each.dtype in UNIT), key=lambda kind: UNIT[kind], default=torch.float64)

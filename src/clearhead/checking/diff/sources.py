@@ -61,3 +61,17 @@ def _stream(part: str, places: dict[str, int]) -> tuple[int, ...]:
         return (max(own),)
     others = [at for name, at in places.items() if not name.startswith(f"{part}.")]
     return (max(others),) if others else ()
+
+
+def known_behind(parents: list[tuple[int, ...]], place: int, known: dict[int, int]) -> set[int]:
+    """What both have of what a place was made of, by places in A."""
+    seen, todo = {place}, [place]
+    found = {known[place]} if place in known else set()
+    while todo:
+        for at in parents[todo.pop()]:
+            if at in known:
+                found.add(known[at])
+            elif at not in seen:
+                seen.add(at)
+                todo.append(at)
+    return found

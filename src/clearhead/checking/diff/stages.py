@@ -98,6 +98,8 @@ class Reader:
         self.sources: dict[int, tuple[int, ...]] = {}
         """By a tensor's identity, the stages that it is made of."""
         self.reached = {id(each) for each in fed}
+        self.narrowest = torch.float64
+        """The narrowest type of what the inputs reach; a mask in float32 is as exact as one in float64."""
         self.runs: dict[int, list[Any]] = {}
         for ran in record.runs:
             self.runs.setdefault(ran.ended, []).append(ran)
@@ -165,6 +167,8 @@ class Reader:
             self.sources[id(result)] = parents
             if fed:
                 self.reached.add(id(result))
+                if UNIT.get(result.dtype, 0.0) > UNIT[self.narrowest]:
+                    self.narrowest = result.dtype
 
     def _add(self, stage: CodeStage) -> int:
         self.stages.append(stage)
@@ -231,9 +235,3 @@ def _tensors(value: Any) -> Iterator[Tensor]:
     elif isinstance(value, tuple | list):
         for each in value:
             yield from _tensors(each)
-
-
-def narrowest(stages: tuple[CodeStage, ...]) -> torch.dtype:
-    """The narrowest type of all stages; float64 if there are none."""
-    kinds = [stage.value.dtype for stage in stages if stage.value.dtype in UNIT]
-    return max(kinds, key=lambda kind: UNIT[kind], default=torch.float64)
