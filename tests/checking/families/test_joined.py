@@ -8,7 +8,7 @@ import pytest
 
 from clearhead.checking.check import check
 from tests.checking.families.models import decoder, made, t5
-from tests.checking.families.test_planted import Louder, set_to
+from tests.checking.families.plants import Louder, set_to
 
 
 def with_eps() -> Any:

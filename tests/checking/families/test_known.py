@@ -9,7 +9,7 @@ from torch import nn
 from clearhead.checking.families.known import ours_of, place, recognised
 from clearhead.messages import UserError
 from tests.checking.families.models import bare, bert, decoder, found_in, made
-from tests.checking.families.test_planted import Louder
+from tests.checking.families.plants import Louder
 from tests.oracles.hf_pairs import hf
 
 

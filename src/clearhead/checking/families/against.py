@@ -80,8 +80,8 @@ def compared(model: nn.Module, config: Config, kind: torch.dtype, against: str |
             lone = str(original.source) if other is None else say("families.target")
             changed.append(Changed(name, say("families.against_missing", name=lone)))
         elif one.shape != other.shape:
-            sizes = {"ours": tuple(one.shape), "theirs": tuple(other.shape)}
-            changed.append(Changed(name, say("families.against_shape", **sizes)))
+            text = say("families.against_shape", ours=tuple(one.shape), theirs=tuple(other.shape))
+            changed.append(Changed(name, text))
         elif not torch.equal(one, other):
             if torch.equal(one.to(kind).double(), other):
                 rounded += 1

@@ -104,12 +104,13 @@ def _check(known: Known, walk: Walk, kind: str) -> Check:
     gaps = [gap for stage, gap in walk.gaps.items() if component(stage) == kind]
     wrong = [gap for gap in walk.broken if component(gap.stage) == kind]
     largest = max(gap.largest for gap in gaps)
-    texts = {"count": len(gaps), "family": known.family.name, "sizes": _sizes(walk)}
+    count, family, sizes = len(gaps), known.family.name, _sizes(walk)
     if wrong:
         stages = ", ".join(gap.stage for gap in wrong[:SHOWN]) + (" ..." if len(wrong) > SHOWN else "")
-        return Check(name, "fail", say("families.fail", wrong=len(wrong), stages=stages, **texts), largest)
-    allowed = max(gap.allowed for gap in gaps)
-    text = say("families.pass", gap=f"{largest:.1e}", allowed=f"{allowed:.1e}", **texts)
+        text = say("families.fail", wrong=len(wrong), stages=stages, count=count, family=family, sizes=sizes)
+        return Check(name, "fail", text, largest)
+    gap, allowed = f"{largest:.1e}", f"{max(each.allowed for each in gaps):.1e}"
+    text = say("families.pass", count=count, family=family, sizes=sizes, gap=gap, allowed=allowed)
     return Check(name, "pass", text, largest)
 
 

@@ -115,10 +115,10 @@ def cached(module: Any, walk: Walk, where: str) -> Found:
     expected = whole[:, -STEPS - 1 :]
     gap = apart(torch.cat(steps, dim=1), expected)
     allowed = max(EXPLAINED, GROWN * _grown(walk))
-    texts = {"steps": STEPS, "gap": f"{gap:.1e}", "allowed": f"{allowed:.1e}"}
+    shown, most = f"{gap:.1e}", f"{allowed:.1e}"
     if gap <= allowed:
-        return Found((Check(name, "pass", say("families.cached", **texts), gap),))
-    text = say("families.cache_apart", **texts)
+        return Found((Check(name, "pass", say("families.cached", steps=STEPS, gap=shown, allowed=most), gap),))
+    text = say("families.cache_apart", steps=STEPS, gap=shown, allowed=most)
     fault = Fault("cache.mismatch", "consistent", text, where, say("families.cache_fix"), gap)
     return Found((Check(name, "fail", text, gap),), (fault,))
 
