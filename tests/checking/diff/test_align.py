@@ -65,9 +65,11 @@ def test_a_narrow_type_elsewhere_excuses_nothing() -> None:
     first = parting(aligned(Walk(wide, torch.float32), Walk(far, torch.float32)))
     assert first is not None
     assert first.a == "y"
-    near = (CodeStage("x", x), CodeStage("y", x.float().exp(), inputs=(x.float(),), parents=(0,)))
-    pairs = aligned(Walk(wide), Walk(near, torch.float32))
-    assert [pair.held for pair in pairs] == ["equal", "island"]
+    narrow = x.float().exp()
+    near = (CodeStage("x", x), CodeStage("y", narrow, inputs=(x.float(),), parents=(0,)))
+    near = (*near, CodeStage("z", 2 * narrow.double(), inputs=(narrow,), parents=(1,)))
+    pairs = aligned(Walk((*wide, CodeStage("z", 2 * x.exp(), parents=(1,)))), Walk(near, torch.float32))
+    assert [pair.held for pair in pairs] == ["equal", "island", "island"]
 
 
 def test_by_names_of_ours() -> None:
