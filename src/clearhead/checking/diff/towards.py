@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 from clearhead.checking.diff.variation import Variation
@@ -83,8 +83,10 @@ def differing(first: StackConfig, second: StackConfig) -> list[Differing]:
 
 
 def _of_values(name: str, first: Any, second: Any) -> Iterator[Differing]:
-    if isinstance(first, Choice) and type(first) is type(second) and is_dataclass(first):
-        for each in fields(first):
+    if isinstance(first, Choice) and type(first) is type(second):
+        # Every choice is a dataclass, its families are not.
+        inner: Any = type(first)
+        for each in fields(inner):
             one, other = getattr(first, each.name), getattr(second, each.name)
             if one != other:
                 yield Differing(f"{name}.{each.name}", one, other)
