@@ -11,11 +11,13 @@ import argparse
 import importlib
 import importlib.metadata
 import json
+import logging
 import multiprocessing
 import pkgutil
 import queue
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
@@ -60,7 +62,8 @@ def tasks(packages: list[str], only: str) -> Iterator[Task]:
     for found in sorted(pkgutil.iter_modules([str(HERE)]), key=lambda found: found.name):
         module = importlib.import_module(f"bench.checking.public.{found.name}")
         for place, subject in enumerate(getattr(module, "SUBJECTS", ())):
-            if (not packages or subject.package in packages) and only in subject.name:
+            wanted = any(part in subject.name for part in only.split("+"))
+            if (not packages or subject.package in packages) and wanted:
                 yield module.__name__, place, subject.package, subject.name
 
 
@@ -69,6 +72,9 @@ def serve(pipe: Connection) -> None:
     import torch  # noqa: PLC0415 - each process has its own
 
     torch.set_num_threads(1)
+    # What packages say of themselves while they run is not what is asked here.
+    warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)
     pipe.send("ready")
     for file, place, plant in iter(pipe.recv, None):
         subject = importlib.import_module(file).SUBJECTS[place]
@@ -77,7 +83,8 @@ def serve(pipe: Connection) -> None:
 
 def _answer(subject: Any, plant: str) -> tuple[Any, ...]:
     """(state, said) of a subject; with a plant's name (whether it did anything, whether it was seen, what was said)."""
-    from bench.checking.public.plants import PLANTS, planted  # noqa: PLC0415
+    from bench.checking.public.planting import planted  # noqa: PLC0415
+    from bench.checking.public.plants import PLANTS  # noqa: PLC0415
     from clearhead.checking.strangers import Attempt, Seeded  # noqa: PLC0415
 
     with Attempt() as attempt, Seeded():
@@ -231,7 +238,7 @@ def main() -> None:
     """Check the packages, print what is not silent and a table, write the counts if asked."""
     made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("packages", nargs="*", metavar="PACKAGE", help="all that are installed if none is named")
-    made.add_argument("--only", default="", help="part of the names of the classes")
+    made.add_argument("--only", default="", help="parts of the names of the classes, with + between")
     made.add_argument("--plant", action="store_true", help="plant faults into those that are silent")
     made.add_argument("--workers", type=int, default=2)
     made.add_argument("--write", action="store_true", help=f"write {RESULTS.name}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from bench.checking.public.subject import Subject
@@ -15,6 +15,14 @@ D, H, INNER = 32, 4, 48
 
 def _of(name: str, make: Callable[[], Any], kind: str, options: Mapping[str, Any] | None = None) -> Subject:
     return Subject("torch", name, make, kind, options or {})
+
+
+def _masked(module: nn.Module, given: tuple[Tensor, Tensor]) -> Tensor:
+    """Whoever calls it hides the future of the target."""
+    source, wanted = given
+    length = wanted.shape[1] if module.batch_first else wanted.shape[0]
+    hidden = nn.Transformer.generate_square_subsequent_mask(length, dtype=wanted.dtype)
+    return module(source, wanted, tgt_mask=hidden, tgt_is_causal=True)
 
 
 def _layer(decoder: bool = False, **options: Any) -> nn.Module:
@@ -38,7 +46,7 @@ SUBJECTS: list[Subject] = [
         "attention",
     ),
     _of("scaled_dot_product_attention", lambda: F.scaled_dot_product_attention, "sdpa"),
-    _of("TransformerEncoderLayer", lambda: _layer(), "block"),
+    _of("TransformerEncoderLayer", _layer, "block"),
     _of("TransformerEncoderLayer, batch_first", lambda: _layer(batch_first=True), "block"),
     _of("TransformerEncoderLayer, norm_first", lambda: _layer(norm_first=True, batch_first=True), "block"),
     _of("TransformerEncoderLayer, gelu", lambda: _layer(activation="gelu", batch_first=True), "block"),
@@ -55,8 +63,13 @@ SUBJECTS: list[Subject] = [
         "encoder",
     ),
     _of("TransformerDecoder", lambda: nn.TransformerDecoder(_layer(True, batch_first=True), 2), "encoder"),
-    _of("Transformer", lambda: nn.Transformer(D, H, 2, 2, INNER, batch_first=True), "encoder"),
-    _of("Transformer, rows second", lambda: nn.Transformer(D, H, 2, 2, INNER), "encoder"),
+    _of("Transformer", lambda: nn.Transformer(D, H, 2, 2, INNER, batch_first=True), "seq2seq", {"call": _masked}),
+    _of(
+        "Transformer, norm_first",
+        lambda: nn.Transformer(D, H, 2, 2, INNER, batch_first=True, norm_first=True),
+        "seq2seq",
+        {"call": _masked},
+    ),
     _of("LayerNorm", lambda: nn.LayerNorm(D), "norm"),
     _of("LayerNorm, no bias", lambda: nn.LayerNorm(D, eps=1e-3, bias=False), "norm"),
     _of("LayerNorm, no weights", lambda: nn.LayerNorm(D, elementwise_affine=False), "norm"),
@@ -64,6 +77,6 @@ SUBJECTS: list[Subject] = [
     _of("RMSNorm, eps", lambda: nn.RMSNorm(D, eps=1e-4), "norm"),
     _of("layer_norm", lambda: F.layer_norm, "norm", {"call": lambda f, x: f(x, (x.shape[-1],))}),
     _of("cross_entropy", lambda: F.cross_entropy, "loss"),
-    _of("CrossEntropyLoss", lambda: nn.CrossEntropyLoss(), "loss"),
+    _of("CrossEntropyLoss", nn.CrossEntropyLoss, "loss"),
     _of("CrossEntropyLoss, smoothed", lambda: nn.CrossEntropyLoss(label_smoothing=0.1), "loss"),
 ]

@@ -1,0 +1,92 @@
+"""How parts of transformers are called that want more than a stream and a mask from the model around them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+SPAN = 4
+"""The window to whose multiples the sparse layers want their input padded."""
+
+
+def _first(result: Any) -> Tensor:
+    found: Tensor = result[0] if isinstance(result, tuple | list) else result
+    return found
+
+
+def relative(module: Any, x: Tensor) -> Tensor:
+    """DeBERTa: the table of relative positions is the encoder's."""
+    drawn = torch.Generator().manual_seed(3)
+    table = torch.randn(16, x.shape[-1], generator=drawn, dtype=torch.float64).to(x.dtype)
+    mask = torch.ones(x.shape[0], 1, x.shape[1], x.shape[1], dtype=torch.bool)
+    return _first(module(x, mask, rel_embeddings=table))
+
+
+def padded(module: Any, x: Tensor) -> Tensor:
+    """Longformer and LED: the model pads to a multiple of the window, and hides what it has added."""
+    more = -x.shape[1] % SPAN
+    wide = F.pad(x, (0, 0, 0, more))
+    hidden = torch.zeros(wide.shape[:2], dtype=torch.bool)
+    hidden[:, x.shape[1] :] = True
+    mask = torch.zeros(wide.shape[:2], dtype=x.dtype).masked_fill(hidden, torch.finfo(x.dtype).min)
+    kept = torch.zeros_like(hidden)
+    given = {"attention_mask": mask, "is_index_masked": hidden, "is_index_global_attn": kept, "is_global_attn": False}
+    return _first(module(wide, **given))[:, : x.shape[1]]
+
+
+def all_kept(module: Any, x: Tensor) -> Tensor:
+    """YOSO: a mask has to be given, 1 for what is kept."""
+    return _first(module(x, torch.ones(x.shape[:2], dtype=x.dtype)))
+
+
+def three_times(module: Any, x: Tensor) -> Tensor:
+    """MobileBERT: queries, keys, values and the skip are given apart."""
+    names = (
+        ("key_tensor", "value_tensor")
+        if "Self" in type(module).__name__
+        else ("key_tensor", "value_tensor", "layer_input")
+    )
+    return _first(module(x, **dict.fromkeys(names, x)))
+
+
+def shifted(module: Any, x: Tensor) -> Tensor:
+    """XLNet: positions come first, and the vectors of relative positions are the model's."""
+    drawn = torch.Generator().manual_seed(3)
+    places = torch.randn(2 * x.shape[1], 1, x.shape[-1], generator=drawn, dtype=torch.float64).to(x.dtype)
+    empty = dict.fromkeys(("attn_mask_h", "attn_mask_g", "seg_mat"))
+    first = ("output_h", "output_g") if "Layer" in type(module).__name__ else ("h", "g")
+    given = {first[0]: x.transpose(0, 1), first[1]: None, "r": places.expand(-1, x.shape[0], -1)}
+    return _first(module(**given, **empty)).transpose(0, 1)
+
+
+CALLS: Mapping[str, Any] = {
+    **dict.fromkeys(("DebertaV2Layer", "DebertaV2Attention", "DisentangledSelfAttention"), relative),
+    **dict.fromkeys(("LongformerLayer", "LongformerAttention", "LongformerSelfAttention"), padded),
+    **dict.fromkeys(("LEDEncoderLayer", "LEDEncoderAttention", "LEDEncoderSelfAttention"), padded),
+    **dict.fromkeys(("YosoLayer", "YosoAttention", "YosoSelfAttention"), all_kept),
+    **dict.fromkeys(("MobileBertAttention", "MobileBertSelfAttention"), three_times),
+    **dict.fromkeys(("XLNetLayer", "XLNetRelativeAttention"), shifted),
+}
+"""By the name of a class the way in which the model around it calls it."""
+CONFIRMED: Mapping[str, tuple[str, ...]] = {
+    "OpenAIGPTLMHeadModel": ("activation.variant", "causal.finite-mask"),
+    "Block": ("causal.finite-mask", "activation.variant"),
+    "Attention": ("causal.finite-mask",),
+    "NemotronLayerNorm1P": ("norm.offset",),
+    "NemotronForCausalLM": ("norm.offset",),
+    "NemotronDecoderLayer": ("norm.offset",),
+    "YosoModel": ("mask.ignored",),
+    "YosoSelfAttention": ("dropout.never-active",),
+    # The convolution's leak is taken for a mask that is used as a number where a layer stands alone.
+    "NystromformerModel": ("mask.ignored", "dropout.never-active"),
+    **dict.fromkeys(
+        ("NystromformerLayer", "NystromformerAttention", "NystromformerSelfAttention"),
+        ("mask.ignored", "mask.added-as-number", "dropout.never-active"),
+    ),
+    "FunnelModel": ("mask.ignored",),
+}
+"""By the name of a class the faults that docs/findings.md describes."""
