@@ -59,7 +59,9 @@ def followed(case: SequenceCase, module: Any, memory: bool) -> Watched:
     with Seeded(), torch.enable_grad():
         graph = graphed(module, inputs, lambda: run(case, module, x, memory=inputs.get("memory")))
     result: Tensor = graph.result
-    keys = frozenset({length, MEMORY}) if memory else frozenset({length})
+    # Keys that a projection makes fewer, and those of sinks, are not as many as the queries.
+    made = {n.shape[-1] for n in graph.nodes if n.name == "softmax" and n.value.dim() > 2 and n.shape[-2] == length}
+    keys = frozenset({length, MEMORY, *made}) if memory else frozenset({length, *made})
     return Watched(graph, graph.node(result), frozenset({"x"}), length, keys, case.ids)
 
 
@@ -104,9 +106,13 @@ def inner_norms(target: Target, settings: Settings) -> Found:
 
 def _own_norm(path: str, module: nn.Module) -> bool:
     kind = type(module)
+    if re.match(r"no_?norm", kind.__name__, re.IGNORECASE):
+        return False
     named = re.search(r"norm$|^(rms|layer|scale)_?norm", kind.__name__, re.IGNORECASE) is not None
     # A class may be called LN, and what it is is then said by the names of its instances.
     called = re.fullmatch(r"(\w*_)?(norm|ln)_?\d*(_?[a-z])?", path.rpartition(".")[2], re.IGNORECASE) is not None
+    # What has no weights and no arithmetic of its own, as a class called Identity, is no norm by the place where it stands.
+    called = called and re.search(r"identity|no_?op", kind.__name__, re.IGNORECASE) is None
     return (named or called) and kind.__module__.split(".")[0] != "torch" and not any(True for _ in module.children())
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from torch import nn
+
 from clearhead.checking.kinds.block_claims import norm_first, say_place, texts_of
 from clearhead.checking.kinds.block_graph import Node
 from clearhead.checking.kinds.block_words import place, text_of
@@ -119,11 +121,22 @@ def _mixed(chain: Chain) -> bool:
     return {kind for kind, _ in kinds} == {"pre", "post"} and sorted(attends for _, attends in kinds) == [False, True]
 
 
+def _left_out(target: Target, prefix: str) -> bool:
+    """Whether an identity stands in the place of a norm: its author left it out, as after embeddings that are normalised."""
+    made = target.sample
+    named = made.named_modules() if isinstance(made, nn.Module) else []
+    return any(
+        isinstance(m, nn.Identity) and name.startswith(prefix) and re.search(r"norm|(^|\.)ln", name) is not None
+        for name, m in named
+    )
+
+
 def placement_fault(chain: Chain, target: Target, prefix: str) -> Iterator[Fault]:
     """The fault of norms that stand elsewhere than the code claims."""
     claimed = norm_first(target)
     found = placement(chain)
-    if claimed is None and _mixed(chain) and not re.search(SEVERAL, texts_of(target), re.IGNORECASE):
+    meant = _left_out(target, prefix) or re.search(SEVERAL, texts_of(target), re.IGNORECASE) is not None
+    if claimed is None and not meant and _mixed(chain):
         evidence = say("block.mixed", equation=text_of(chain, chain.end))
         yield Fault("norm.placement", "consistent", evidence, place(chain.end, prefix), say("block.fix_mixed"), None)
         return

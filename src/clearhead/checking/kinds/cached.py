@@ -61,6 +61,10 @@ def _by_memory(case: SequenceCase) -> Tensor | None:
     """(T,S): which keys of another sequence each query sees; None if none is taken or all are seen by all."""
     if not case.takes_memory or case.ids:
         return None
+    crosses = re.search(r"cross.?attention", case.case.target.source, re.IGNORECASE) is not None
+    if crosses and any(use.pairs_too for use in case.masks):
+        # Another sequence then, which goes on from nothing, and who sees what of it is the caller's to say.
+        return None
     with Attempt():
         x, memory = case.inputs(2, QUERIES, 21), case.inputs(2, KEYS, 22)
         return memory_influence(case, ready(case), x, memory)

@@ -78,7 +78,9 @@ def _works(case: LmCase) -> str:
         if not case.cache.internal and session.cache is None:
             return "no cache comes back"
         second = session.feed(ids[:, 4:])
-        alone = raw(case, case.case.ready(), ids[:, 4:], Given()).logits
+        # At its own place, so that positions are not taken for something that is kept.
+        at = Given() if case.style.name("start") else Given(seen=4)
+        alone = raw(case, case.case.ready(), ids[:, 4:], at).logits
         if case.cache.internal and case.style.name("start") is None and torch.equal(second[:, -1], alone[:, -1]):
             return "nothing is kept"
         if not case.cache.internal and _empty(session.cache):

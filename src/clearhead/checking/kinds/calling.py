@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from clearhead.checking.kinds.calling_words import of_another
 from clearhead.checking.target import Target
 
 KEY, VALUE = r"k|keys?|x_k|k_in|key_states|input_k", r"v|values?|x_v|v_in|value_states|input_v"
@@ -39,7 +40,7 @@ class Style:
 
     Args:
         roles: (parameter, role) in the order of the signature: x, key, value, memory, memory_key, memory_value, memory_mask, mask,
-            none, flag, causal, start, zeros, slopes, positions, tables, cos, sin, turns; a parameter that is left to its default is not named, unless
+            none, flag, causal, start, zeros, slopes, positions, tables, cos, sin, turns, turn_rows; a parameter that is left to its default is not named, unless
             it is a memory or a mask.
         by_name: parameters that are given by name.
         positions_rows: whether positions have an axis of rows.
@@ -84,6 +85,9 @@ def styles(target: Target, head_width: int, batch_first: bool, causal: bool) -> 
     if any(role in ("memory", "memory_key") for _, role in roles):
         # Only beside a memory is src_mask, or encoder_mask, one of the memory.
         roles = [(n, "memory_mask" if r == "mask" and re.fullmatch(MEMORY_MASK, n.lower()) else r) for n, r in roles]
+    # The mask of an input that is not given hides nothing.
+    names, known = [p.name for p in parameters], {name for name, _ in roles}
+    roles = [(n, r) for n, r in roles if r != "mask" or not of_another(n, names, known)]
     by_name = frozenset(p.name for p in parameters if p.kind is p.KEYWORD_ONLY) | _after_a_gap(parameters, roles)
     base = Style(tuple(roles), by_name, True, head_width, batch_first, causal)
     yield base
@@ -97,10 +101,8 @@ def styles(target: Target, head_width: int, batch_first: bool, causal: bool) -> 
 
 def _stream(parameters: list[inspect.Parameter]) -> int:
     """Which parameter is the stream: the first, but for code that asks for keys, values or a memory before its queries."""
-    first = _fits(parameters[0].name)
-    if not (first(KEY) or first(VALUE) or first(MEMORY)):
-        return 0
-    return next((index for index, each in enumerate(parameters) if _fits(each.name)(QUERY)), 0)
+    asks_first = any(_fits(parameters[0].name)(pattern) for pattern in (KEY, VALUE, MEMORY))
+    return next((index for index, each in enumerate(parameters) if asks_first and _fits(each.name)(QUERY)), 0)
 
 
 def _varied(base: Style) -> Iterator[Style]:
@@ -108,11 +110,13 @@ def _varied(base: Style) -> Iterator[Style]:
     needed = {role for _, role in base.roles}
     if needed & {"positions"}:
         yield replace(base, positions_rows=False)
-    if needed & {"tables", "cos", "sin", "turns"}:
+    if needed & {"tables", "cos", "sin", "turns", "turn_rows"}:
+        # Where the number of heads is not known, d is D; angles may turn a part of a head alone, and be numbers on the circle.
         d = base.head_width
-        # Where the number of heads is not known, d is D; and angles may turn a part of a head alone.
-        for width in dict.fromkeys(n for n in (d // 2, d * 2, d // 4, d // 8, d // 16) if n > 1):
-            yield replace(base, head_width=width)
+        circle = tuple((n, "turn_rows" if r == "tables" else r) for n, r in base.roles)
+        for roles in dict.fromkeys((base.roles, circle)):
+            for width in dict.fromkeys(n for n in (d, d // 2, d * 2, d // 4, d // 8, d // 16) if n > 1):
+                yield replace(base, roles=roles, head_width=width)
 
 
 def _filled_too(base: Style, parameters: list[inspect.Parameter]) -> Iterator[Style]:
@@ -265,8 +269,9 @@ def _angles(style: Style, role: str, places: Tensor) -> Any:
     """Tables of angles, as rotary positions want them."""
     half = max(style.head_width // 2, 1)
     angles = places[:, None] * 100.0 ** (-torch.arange(half).to(places) / half)
-    if role == "turns":
-        return torch.polar(torch.ones_like(angles), angles)
+    if role in ("turns", "turn_rows"):
+        turns = torch.polar(torch.ones_like(angles), angles)
+        return turns if role == "turns" else turns[None]
     doubled = torch.cat([angles, angles], -1)
     if role in ("cos", "sin"):
         return doubled.cos() if role == "cos" else doubled.sin()

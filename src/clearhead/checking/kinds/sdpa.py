@@ -58,7 +58,7 @@ def check_sdpa(case: SdpaCase, settings: Settings) -> Found:
     found += causality(case, settings, base.variant)
     if any(each.id == "causal.future-leak" for each in found.faults):
         found = _triangle(case) + found
-    found += _grouped(case, base.variant)
+    found += _rows(case) + _grouped(case, base.variant)
     return _placed(case, found + masks(case, settings, base.variant))
 
 
@@ -214,6 +214,25 @@ def _triangle(case: SdpaCase) -> Found:
             wrong = fault("mask.added-as-number", text, added[0].where)
             return Found((Check(wrong.id, "fail", text),), (wrong,))
     return Found()
+
+
+@torch.no_grad()
+def _rows(case: SdpaCase) -> Found:
+    """Whether a row of the batch moves with another."""
+    question, made = "batch.mixing", case.ready()
+    qkv, others = _inputs(case), _inputs(case, 2)
+    base = run(case, qkv, causal=_plain(case), made=made)
+    q, k, v = (torch.cat([other[:1], one[1:]]) for one, other in zip(qkv, others, strict=True))
+    moved = (run(case, (q, k, v), causal=_plain(case), made=made) - base).double().abs().flatten(1).amax(1)
+    size = float(base.double().abs().max())
+    own, seen = float(moved[0]) / size, int(moved[1:].argmax()) + 1
+    gap = float(moved[seen]) / size
+    text = say("common.rows", rows=ROWS, length=LENGTH, row=0, seen=seen, gap=f"{gap:.1e}", own=f"{own:.1e}")
+    # In 16 bit, kernels may add up another way for another batch.
+    if not gap > ROUGH if base.dtype in NARROW else not gap > ROUNDING:
+        return Found((Check(question, "pass", text, 0.0),))
+    wrong = Fault(question, "consistent", text, "", say("common.fix_mixing"), gap)
+    return Found((Check(question, "fail", text, gap),), (wrong,))
 
 
 def _grouped(case: SdpaCase, base: Variant | None) -> Found:

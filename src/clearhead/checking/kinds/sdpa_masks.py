@@ -37,6 +37,8 @@ def masks(case: SdpaCase, settings: Settings, base: Variant | None) -> Found:
 
 def _judged(case: SdpaCase, settings: Settings, base: Variant | None) -> Found:
     how = _how(case, base)
+    if how == "beside":
+        return _wrong("mask.ignored", say("sdpa.mask", name=case.mask, fault="mask.ignored"), "consistent")
     if how is None:
         return Found((Check("mask.ignored", "skipped", say("sdpa.no_reference")),))
     if how in MASK_FAULTS:
@@ -71,7 +73,10 @@ def kept(case: SdpaCase, rows: int, T: int, S: int) -> Tensor:
 
 
 def _how(case: SdpaCase, base: Variant | None) -> str | None:
-    """Which of MASKS reproduces what the code does with a mask; told by the values alone if no formula is known."""
+    """Which of MASKS reproduces what the code does with a mask; told by the values alone if no formula is known.
+
+    "beside" where the formula is known, the mask does something, and neither what it marks nor the rest is hidden by it.
+    """
     qkv = drawn(3, 4, 6, 6, seed=8, dtype=case.case.dtype)
     keep = kept(case, 3, 6, 6)
     plain = False if case.causal else None
@@ -89,6 +94,8 @@ def _how(case: SdpaCase, base: Variant | None) -> str | None:
     shown = _influence(case, qkv, keep, keep, plain)
     if hidden == 0 < shown:
         return "keep"
+    if shown > 0 and hidden > 0 and base is not None and not _additive(case, base):
+        return "beside"
     return "drop" if shown == 0 < hidden else None
 
 

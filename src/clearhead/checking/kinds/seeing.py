@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from clearhead.checking.kinds.masks_found import MaskUse
-from clearhead.checking.kinds.sequence_case import SequenceCase, run
+from clearhead.checking.kinds.sequence_case import SequenceCase, real_ids, run
 from clearhead.checking.report import Sight
 from clearhead.checking.strangers import Seeded
 
@@ -63,7 +63,7 @@ def changed(case: SequenceCase, x: Tensor, position: int) -> Tensor:
     """The input with one position of every row replaced."""
     other = x.clone()
     if case.ids:
-        other[:, position] = (x[:, position] + 7) % case.vocab
+        other[:, position] = real_ids((x[:, position] + 7) % case.vocab, case.vocab, case.pad)
     else:
         # Another token of the same size, so that stressed inputs stay stressed.
         other[:, position] = x[:, position].flip(-1) * 0.9 - x[:, position].roll(1, -1) * 0.5

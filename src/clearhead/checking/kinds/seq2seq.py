@@ -34,6 +34,7 @@ from clearhead.messages import say
 ROWS, SOURCE, LENGTH = 3, 9, 7
 ABOVE = 1e-9
 SOURCE_MASK = r"(src|source|encoder|enc|input|memory)\w*mask|attention_mask|src_valid|source_valid|padding_mask|mask"
+DECODED = r"(decoder|dec)_(input_?ids|inputs?|ids|tokens)"
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,8 @@ def _pair(target: Target, settings: Settings, dtype: torch.dtype, sizes: tuple[i
             return _stream(settings.call(module, given), given[1], batch_first)
         return _stream(_called(target, module, given, batch_first, {}), given[1], batch_first)
 
-    mask = next((n for n in _names(target)[2:] if re.fullmatch(SOURCE_MASK, n.lower())), "")
+    others = [n for n in _names(target)[1:] if n != _second(target)]
+    mask = next((n for n in others if re.fullmatch(SOURCE_MASK, n.lower())), "")
     keeps = re.search(r"padding_mask|pad_mask", mask.lower()) is None
     return Pair(Case(target, inputs, run, dtype), vocab > 0, batch_first, mask, keeps)
 
@@ -98,14 +100,25 @@ def _names(target: Target) -> list[str]:
     return [p.name for p in target.signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
 
 
+def _second(target: Target) -> str:
+    """The parameter of the other sequence: the one that is said to be the decoder's, else the second."""
+    names = _names(target)
+    return next((n for n in names[1:] if re.fullmatch(DECODED, n.lower())), names[1] if len(names) > 1 else "")
+
+
 def _called(target: Target, module: Any, given: Inputs, batch_first: bool, more: dict[str, Any]) -> Any:
     """What the module returns; parameters without default beyond the two sequences are None, a triangle, or all kept."""
     source, wanted = given if batch_first else tuple(g.transpose(0, 1) for g in given)
     extra = dict(more)
-    for parameter in list(target.signature.parameters.values())[2:]:
+    second = _second(target)
+    for parameter in list(target.signature.parameters.values())[1:]:
+        if parameter.name == second:
+            continue
         named = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
         if named and parameter.default is inspect.Parameter.empty and parameter.name not in extra:
             extra[parameter.name] = _mask_for(parameter.name, given)
+    if second not in _names(target)[1:2]:
+        return module(source, **{second: wanted}, **extra)
     return module(source, wanted, **extra)
 
 

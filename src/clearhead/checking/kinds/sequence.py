@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from clearhead.checking.case import Case, Inputs
-from clearhead.checking.claims import size, stated
+from clearhead.checking.claims import positions_first, size, stated
 from clearhead.checking.constructing import USUAL
 from clearhead.checking.guess import attentions
 from clearhead.checking.kinds import claimed
@@ -19,7 +19,7 @@ from clearhead.checking.kinds.calling import Style, output_of, styles
 from clearhead.checking.kinds.kind import NoInterfaceError
 from clearhead.checking.kinds.masks_found import MaskUse
 from clearhead.checking.kinds.masks_tried import SHAPES, VALUES, masks_of
-from clearhead.checking.kinds.sequence_case import SequenceCase, required, run, run_all, stream_of
+from clearhead.checking.kinds.sequence_case import SequenceCase, real_ids, required, run, run_all, stream_of
 from clearhead.checking.settings import Settings
 from clearhead.checking.strangers import Attempt
 from clearhead.checking.target import Target
@@ -80,7 +80,7 @@ def _called(target: Target, settings: Settings, ids: bool) -> SequenceCase:
     tried: list[str] = []
     own = stated(target, "batch_first")
     if own is None:
-        own = _of_torch(target)
+        own = False if positions_first(target) else _of_torch(target)
     batch_first = own is not False
     heads, kv_heads = size(target, settings, "heads"), size(target, settings, "kv_heads")
     vocab = size(target, settings, "vocab") or _ids(target) or USUAL["vocab"]
@@ -121,10 +121,12 @@ def _of_torch(target: Target) -> bool | None:
 def _case(
     target: Target, settings: Settings, style: Style, width: int, *, vocab: int | None, dtype: torch.dtype
 ) -> SequenceCase:
+    pad = _padding(target) if vocab is not None else None
+
     def inputs(rows: int, length: int, seed: int, kind: torch.dtype) -> Inputs:
         drawn = torch.Generator().manual_seed(settings.seed * 1000 + seed)
         if vocab is not None:
-            return (torch.randint(0, vocab, (rows, length), generator=drawn),)
+            return (real_ids(torch.randint(0, vocab, (rows, length), generator=drawn), vocab, pad),)
         return (torch.randn(rows, length, width, generator=drawn, dtype=torch.float64).to(kind),)
 
     case = Case(target, inputs, lambda module, given: module(*given), dtype)
@@ -137,6 +139,7 @@ def _case(
         takes_memory=memory,
         ids=vocab is not None,
         vocab=vocab or 61,
+        pad=pad,
         call=settings.call,
     )
 
@@ -217,6 +220,14 @@ def _ids(target: Target) -> int | None:
     made = target.make()
     named = made.named_modules() if isinstance(made, nn.Module) else []
     return next((m.num_embeddings for name, m in named if isinstance(m, nn.Embedding) and "pos" not in name), None)
+
+
+def _padding(target: Target) -> int | None:
+    """The id of padding, as an embedding of ids states it."""
+    made = target.sample
+    named = made.named_modules() if isinstance(made, nn.Module) else []
+    found = (m.padding_idx for name, m in named if isinstance(m, nn.Embedding) and "pos" not in name)
+    return next((pad for pad in found if pad is not None), None)
 
 
 def _limited(case: SequenceCase, settings: Settings) -> SequenceCase:

@@ -36,6 +36,7 @@ class SequenceCase:
         kv_heads: K, if it is known.
         ids: whether it is fed with ids.
         vocab: how many ids there are.
+        pad: the id of padding, which is given to no real position; None if there is none.
         limit: the longest input, if there is a limit below 64.
         fixed: the one length that it takes; None if it takes several.
         call: the user's own way to call it.
@@ -57,6 +58,7 @@ class SequenceCase:
     kv_heads: int | None = None
     ids: bool = False
     vocab: int = 61
+    pad: int | None = None
     limit: int | None = None
     fixed: int | None = None
     call: Any = None
@@ -69,6 +71,11 @@ class SequenceCase:
     def inputs(self, rows: int, length: int, seed: int = 0) -> Tensor:
         """Random input of that size."""
         return self.case.inputs(rows, length, seed, self.case.dtype)[0]
+
+
+def real_ids(ids: Tensor, vocab: int, pad: int | None) -> Tensor:
+    """The ids with the next one in the place of padding: code may count positions by it."""
+    return ids if pad is None else torch.where(ids == pad, (ids + 1) % vocab, ids)
 
 
 def run(
