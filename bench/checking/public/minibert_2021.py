@@ -50,6 +50,6 @@ SUBJECTS: list[Subject] = [
     Subject(PACKAGE, "Attention, key_is_query", _attention(key_is_query=True), "attention", {"heads": 1}),
     Subject(PACKAGE, "NonTransformingAttention", _plain, "attention", {"heads": 1, "width": D}),
     Subject(PACKAGE, "PositionalEmbedding, trained", _positions("TRAINED"), "positions"),
-    Subject(PACKAGE, "PositionalEmbedding, fixed", _positions("FIXED"), "positions"),
+    Subject(PACKAGE, "PositionalEmbedding, fixed", _positions("FIXED"), "positions", confirmed=("sinusoid.frequency",)),
     Subject(PACKAGE, "AttentionEmbedding", _embedding("TRAINED"), "encoder", {"vocab": V}),
 ]

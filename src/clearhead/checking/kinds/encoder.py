@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -56,8 +55,8 @@ def _stack(case: SequenceCase) -> Found:
     """What is asked of the blocks, and of the norm after them."""
     found, seen, blocks, module = inside(case, case.case.target, several=True)
     if _attention_alone(case.case.target):
-        found = replace(found, faults=tuple(f for f in found.faults if f.id != "residual.missing"))
-        found = replace(found, checks=tuple(c for c in found.checks if c.id != "residual.missing"))
+        found = found._replace(faults=tuple(f for f in found.faults if f.id != "residual.missing"))
+        found = found._replace(checks=tuple(c for c in found.checks if c.id != "residual.missing"))
     return found + last_norm(seen, blocks, module, case.case.target)
 
 

@@ -121,7 +121,7 @@ def _learnt(case: PositionsCase) -> bool:
     made = case.target.make()
     if not isinstance(made, nn.Module):
         return False
-    return any(p.dim() >= 2 and p.shape[-1] == case.width for p in made.parameters())
+    return any(p.requires_grad and p.dim() >= 2 and p.shape[-1] == case.width for p in made.parameters())
 
 
 def _start_of_learnt(case: PositionsCase, table: Tensor, where: str) -> Found:
