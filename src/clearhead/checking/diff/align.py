@@ -233,6 +233,12 @@ def _by_place(a: Walk, b: Walk, found: Matching) -> None:
 
 def _first(a: Walk, b: Walk, found: Matching) -> tuple[int, int] | None:
     """The parting: of the first stages on both sides without a partner, the two that stand for each other best."""
+    of_ours = {b.stages[j].name: j for j in found.cones[1] if not b.stages[j].made_by}
+    for i in found.cones[0]:
+        j = of_ours.get(a.stages[i].name, -1)
+        if j >= 0 and not a.stages[i].made_by and a.stages[i].value.shape == b.stages[j].value.shape:
+            # In two models of ours a name means one thing.
+            return i, j
     known = set(found.partner), set(found.partner.values())
     fronts = _frontier(a, known[0], found.cones[0]), _frontier(b, known[1], found.cones[1])
     tables = [

@@ -26,6 +26,9 @@ MOST_REASONS = 8
 SMALL = 20_000_000
 """A model with fewer weights than this is changed in two ways at once, too."""
 
+MOST_MOVING = 24
+"""With more changes that move the stage at which the two part, two at once are too many to try."""
+
 More = Callable[[ModelSide], Iterable[Candidate]]
 """From a side to changes of it that are known beforehand, tried before all others."""
 
@@ -156,6 +159,7 @@ def _better(search: Search, now: Tried) -> Tried | None:
     assert now.first is not None
     seen, place = Sieve(search, now), place_of(search.own(now.first))
     best = _furthest(search, now.reach, seen.sifted(search.candidates(now.side)))
+    moving = list(seen.moving)
     if place is not None and (best is None or best.first is not None):
         some = seen.hitting or search.candidates(now.side)
         one_block = (alone(now.side, each, place) for each in list(some))
@@ -165,12 +169,12 @@ def _better(search: Search, now: Tried) -> Tried | None:
         best = _furthest(search, now.reach, ((each,) for each in seen.moving))
     if best is not None:
         return best
-    if sum(each.numel() for each in now.side.tensors.values()) > SMALL:
+    if len(moving) > MOST_MOVING or sum(each.numel() for each in now.side.tensors.values()) > SMALL:
         return None
-    ids = {each.id for each in seen.moving}
+    ids = {each.id for each in moving}
     both = (
         (one, other)
-        for one in seen.moving
+        for one in moving
         for other in search.candidates(one.make())
         if other.id in ids and other.id != one.id and seen.hits(other)
     )
