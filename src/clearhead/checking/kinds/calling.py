@@ -86,7 +86,7 @@ def styles(target: Target, head_width: int, batch_first: bool, causal: bool) -> 
         # Only beside a memory is src_mask, or encoder_mask, one of the memory.
         roles = [(n, "memory_mask" if r == "mask" and re.fullmatch(MEMORY_MASK, n.lower()) else r) for n, r in roles]
     # The mask of an input that is not given hides nothing.
-    names, known = [p.name for p in parameters], {name for name, _ in roles}
+    names, known = [p.name for p in parameters if not _fits(p.name)(FLAG)], {name for name, _ in roles}
     roles = [(n, r) for n, r in roles if r != "mask" or not of_another(n, names, known)]
     by_name = frozenset(p.name for p in parameters if p.kind is p.KEYWORD_ONLY) | _after_a_gap(parameters, roles)
     base = Style(tuple(roles), by_name, True, head_width, batch_first, causal)
