@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from clearhead.checking.constructing import CONFIGS
 from clearhead.checking.kinds.kind import Found
 from clearhead.checking.report import Check, Fault
+from clearhead.checking.strangers import Attempt
 from clearhead.checking.target import Target
 from clearhead.messages import say
 
@@ -120,8 +121,19 @@ def _claims_tying(target: Target) -> bool:
             return said[0]
     if any(_does_nothing(value) for name, value in _methods(target) if re.search(OPTION, name)):
         return False
+    if _is_option(target):
+        # Whoever made it chose, and nothing tells what.
+        return False
     text = re.sub(UNTIED, " ", target.source, flags=re.IGNORECASE)
     return re.search(TIED, text, re.IGNORECASE) is not None
+
+
+def _is_option(target: Target) -> bool:
+    """Whether tying is a choice of the constructor's that no attribute keeps, and that defaults to no."""
+    with Attempt():
+        parameters = inspect.signature(target.kind_of.__init__).parameters.items()
+        return any(re.search(OPTION, name) and each.default is False for name, each in parameters)
+    return False
 
 
 def _methods(target: Target) -> list[tuple[str, Any]]:

@@ -28,6 +28,9 @@ def tensors_in(value: Any) -> Iterator[Tensor]:
             yield from tensors_in(item)
 
 
+LIKE = ("to", "type_as", "expand_as", "view_as", "reshape_as", "zeros_like", "ones_like", "full_like")
+
+
 @dataclass
 class Graph:
     """A record whose tensors are alive.
@@ -47,7 +50,8 @@ class Graph:
             self.fed[id(given)] = True
         for op in self.record.ops:
             arguments, result = self.arguments(op), list(tensors_in(self.live(op)[2]))
-            depends = any(self.depends(t) for t in arguments)
+            # What is only brought into the type or shape of a tensor takes nothing else from it.
+            depends = any(self.depends(t) for t in (arguments[:1] if op.name in LIKE else arguments))
             changed = arguments[:1] if op.name.endswith("_") and not op.name.endswith("__") else []
             changed += arguments[:1] if op.name in ("__setitem__", "__iadd__", "__imul__") else []
             for made in (*result, *changed):

@@ -97,7 +97,9 @@ def position_tables(case: LmCase, record: Record, ids: Tensor) -> Found:
             continue
         for a, b in zip(tensor_arguments(here), tensor_arguments(there), strict=True):
             table = a.reshape(-1, a.shape[-1]) if a.dim() >= 2 else None
-            if table is None or a.shape[-1] != here.result.shape[-1] or a.shape[-2] != length or a.dim() > 3:
+            # A bias of the scores, of one head, has as many columns as rows.
+            wide = a.shape[-1] == here.result.shape[-1] != length
+            if table is None or not wide or a.shape[-2] != length or a.dim() > 3:
                 continue
             if torch.equal(a, b) and (table - table[:1]).abs().max() > 0 and not torch.equal(here.result, there.result):
                 places.append(here)

@@ -135,7 +135,8 @@ def _rows(case: SequenceCase, use: MaskUse, seen: Seen) -> Found:
     above = seen_above(case)
     strength = influence(case, module, x, keep, use)
     others = ~torch.eye(length, dtype=torch.bool)
-    hidden = (~keep)[:, None] & others & (strength > above)
+    # What a hidden position itself gives counts for nothing.
+    hidden = (~keep)[:, None] & keep[:, :, None] & others & (strength > above)
     foreign = _foreign(case, use, x, keep)
     if bool(hidden.any()) or foreign is not None:
         row, _, key = [int(n) for n in (hidden.nonzero()[0] if bool(hidden.any()) else torch.zeros(3))]

@@ -89,6 +89,8 @@ def finite_mask(case: SequenceCase, keep: Tensor | None = None, use: MaskUse | N
     base = run(case, made.module, made.x, keep, use=use)
     for position in range(length):
         queries = [t for t in range(length) if bool(hidden[t, position]) and t != position]
+        # What a hidden position itself gives counts for nothing.
+        queries = [t for t in queries if keep is None or bool(keep[0, t])]
         if not queries:
             continue
         other = run(case, made.module, changed(case, made.x, position), keep, use=use)
