@@ -1,0 +1,51 @@
+// @ts-check
+/** What a token is called beside a picture: the characters that it covers, whole, with blanks that can be seen. */
+
+/** @typedef {{id: number, piece: string, start: number, end: number, bytes?: [number, number] | null}} Token */
+/** @typedef {{text: string, tokens: Token[], source?: {text: string, tokens: Token[]} | null}} Told what /tokens says */
+/** @typedef {{queries: string[], keys: string[]}} Labels */
+
+const LONGEST = 14;
+const segments = new Intl.Segmenter("zh", { granularity: "grapheme" });
+
+/** Blanks as signs, and no more than a few characters, none of them cut. @param {string} text */
+export function visible(text) {
+  const signs = text.replace(/ /g, "·").replace(/\n/g, "↵").replace(/\t/g, "⇥").replace(/\r/g, "␍");
+  const whole = [...segments.segment(signs)].map((each) => each.segment);
+  return whole.length > LONGEST ? `${whole.slice(0, LONGEST - 1).join("")}…` : whole.join("");
+}
+
+/** @param {Token} token @param {string[]} characters of the text */
+function name(token, characters) {
+  if (token.start === token.end) return visible(token.piece);
+  const covered = characters.slice(token.start, token.end).join("");
+  const bytes = new TextEncoder().encode(covered).length;
+  const part = token.bytes && token.bytes[1] - token.bytes[0] + 1 < bytes;
+  // Of a character that several tokens share, each says which of its bytes it is.
+  return part && token.bytes ? `${visible(covered)}[${token.bytes[0]}–${token.bytes[1]}]` : visible(covered);
+}
+
+/** @param {{text: string, tokens: Token[]}} told */
+function names(told) {
+  const characters = Array.from(told.text);
+  return told.tokens.map((token) => name(token, characters));
+}
+
+/**
+ * The tokens that look and the tokens that are looked at, in a part of the model.
+ *
+ * @param {Told} told
+ * @param {string} part
+ * @returns {Labels}
+ */
+export function labelsOf(told, part) {
+  const own = names(told);
+  const source = told.source ? names(told.source) : own;
+  if (part === "encoder.attention") return { queries: source, keys: source };
+  return { queries: own, keys: part.endsWith("cross_attention") ? source : own };
+}
+
+/** A position and its token: "3 cat". @param {string[]} labels @param {number} place */
+export function placed(labels, place) {
+  return `${place} ${labels[place] ?? ""}`.trim();
+}
