@@ -48,8 +48,21 @@ def _embedding(kind: str) -> Callable[[], Any]:
 SUBJECTS: list[Subject] = [
     Subject(PACKAGE, "Attention", _attention(), "attention", {"heads": 1}),
     Subject(PACKAGE, "Attention, key_is_query", _attention(key_is_query=True), "attention", {"heads": 1}),
-    Subject(PACKAGE, "NonTransformingAttention", _plain, "attention", {"heads": 1, "width": D}),
-    Subject(PACKAGE, "PositionalEmbedding, trained", _positions("TRAINED"), "positions"),
+    Subject(
+        PACKAGE,
+        "NonTransformingAttention",
+        _plain,
+        "attention",
+        {"heads": 1, "width": D},
+        blind={"scale.missing": "there are no projections from which scores could be followed"},
+    ),
+    Subject(
+        PACKAGE,
+        "PositionalEmbedding, trained",
+        _positions("TRAINED"),
+        "positions",
+        blind={"batch.mixing": "its table has one row, or the same in all"},
+    ),
     Subject(PACKAGE, "PositionalEmbedding, fixed", _positions("FIXED"), "positions", confirmed=("sinusoid.frequency",)),
     Subject(PACKAGE, "AttentionEmbedding", _embedding("TRAINED"), "encoder", {"vocab": V}),
 ]

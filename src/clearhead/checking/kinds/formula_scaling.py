@@ -65,4 +65,7 @@ def _stated(scene: Scene, found: float, name: str, scale: Scale) -> bool:
     if re.search(r"\bscal\w*\s*=\s*(self\.)?(config|cfg|args)\.\w*(scal|multiplier)\w*", scene.source) is not None:
         # A number of the configuration, whatever it is.
         return True
+    if name == "scale.missing" and re.search(r"temperature\s*=\s*[^,\n]*(sqrt|\*\*\s*0?\.5)", scene.source):
+        # A temperature that is the root of a width is the usual scale by another name.
+        return False
     return name in words and re.search(words[name], scene.source, re.IGNORECASE) is not None
