@@ -79,7 +79,8 @@ def _works(case: LmCase) -> str:
             return "no cache comes back"
         second = session.feed(ids[:, 4:])
         # At its own place, so that positions are not taken for something that is kept.
-        at = Given() if case.style.name("start") else Given(seen=4)
+        place = torch.tensor([4]).expand(2, 1) if case.style.places_rows else torch.tensor([4])
+        at = Given() if case.style.name("start") else Given(4, places=place if case.style.name("places") else None)
         alone = raw(case, case.case.ready(), ids[:, 4:], at).logits
         if case.cache.internal and case.style.name("start") is None and torch.equal(second[:, -1], alone[:, -1]):
             return "nothing is kept"
