@@ -16,6 +16,9 @@ def _of(package: str, name: str, kind: str, place: str, *positional: Any, **name
     if package == "linformer-pytorch":
         # It takes inputs of one length alone.
         options["context"] = 12
+        if named.get("causal"):
+            # It keeps no word of it.
+            options["causal"] = True
     return Subject(package, name, later(place, *positional, **named), kind, options)
 
 

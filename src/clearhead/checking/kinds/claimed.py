@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 
 import torch
@@ -10,6 +11,7 @@ from torch import nn
 from clearhead.checking.claims import stated
 from clearhead.checking.constructing import NAMES
 from clearhead.checking.settings import Settings
+from clearhead.checking.strangers import Attempt
 from clearhead.checking.target import Target, without_methods
 
 DENIED = r"(is_)?causal\s*[:=]\s*(bool\s*=\s*)?False|(non|not|no|without|un)[- _]?(a )?causal|bidirectional|acausal"
@@ -47,7 +49,15 @@ def _switched_off(target: Target) -> bool:
     parts = made.modules() if isinstance(made, nn.Module) else ()
     flags = [getattr(part, name, None) for part in parts for name in ("causal", "is_causal", "use_causal_mask")]
     said = [flag for flag in flags if isinstance(flag, bool)]
-    return bool(said) and not any(said)
+    return (bool(said) and not any(said)) or (not said and not target.values and _optional(target))
+
+
+def _optional(target: Target) -> bool:
+    """Whether it is a choice of the constructor's that nothing keeps, and that defaults to no: what was chosen is not known."""
+    with Attempt():
+        parameters = inspect.signature(target.kind_of.__init__).parameters
+        return any(parameters[name].default is False for name in ("causal", "is_causal") if name in parameters)
+    return False
 
 
 def _switch(target: Target) -> bool | None:

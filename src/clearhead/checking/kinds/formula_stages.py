@@ -18,7 +18,7 @@ from clearhead.checking.kinds.scores import Core, rows_sum_to_one
 from clearhead.checking.report import Certainty, Fault
 from clearhead.messages import say
 
-ACTIVATED = r"activation\w*[^\n]{0,40}\b(after|to|on|of) (each|every|all|the)\b[^\n]{0,24}(linear|projection|transformation|quer)"
+ACTIVATED = r"activation\w*[^\n]{0,40}\b(after|to|on|of) (each|every|all|the)\b[^\n]{0,24}(linear|projection|transformation|quer)|laplacian_?attn|gated[ _]attention[ _]unit"
 """Words for a function of queries, keys and values that is meant."""
 NARROW = (torch.float16, torch.bfloat16)
 AS_TRAINED = r"#[^\n]*\b(shards?|layout|order|interleaved?)\b[^\n]*\b(trained|checkpoints?|original|released)\b"
