@@ -13,7 +13,8 @@ X = "x_transformers.x_transformers:"
 
 def _attention(name: str, **values: Any) -> Subject:
     make = later(f"{X}Attention", D, dim_head=E, heads=values.pop("heads", H), **values)
-    return Subject("x-transformers", f"Attention, {name}", make, "attention")
+    confirmed = ("heads.kv-tiled",) if "kv_heads" in values else ()
+    return Subject("x-transformers", f"Attention, {name}", make, "attention", confirmed=confirmed)
 
 
 def _layers(name: str, kind: str = "Decoder", **values: Any) -> Subject:
