@@ -49,7 +49,6 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "variations.word.back": ("by -angle", "反向"),
     "variations.word.once": ("once", "加一次"),
     "variations.word.twice": ("twice", "加两次"),
-    "variations.word.never": ("never", "未加"),
     "variations.word.each_block": ("again before each block", "在每个块之前重复加"),
     "variations.word.own": ("its own", "独立的"),
     "variations.word.embedding": ("the token embedding's", "词嵌入的权重"),

@@ -56,7 +56,8 @@ def test_a_change_is_named_at_its_place(name: str, text: str, id: str, place: st
 @pytest.mark.parametrize("name", CONFIGS)
 def test_every_change_is_named(name: str) -> None:
     wrong = []
-    for each in variations(CONFIGS[name], T):
+    # As many tokens as the search reads: a decoder's target is shorter by one.
+    for each in variations(CONFIGS[name], T - (name == "t5")):
         told, whole = reasons(name, side(name).varied(each))
         if each.id in RELATIVE:
             assert whole

@@ -169,10 +169,27 @@ def activated(function: Callable[[Tensor], Tensor]) -> Change:
 
 
 def gate_swapped(model: nn.Module) -> None:
-    """Let gate and up change places."""
-    for module in model.modules():
+    """Let the activation stand on the other half."""
+    for name, module in list(model.named_modules()):
         if isinstance(module, GatedFeedForward):
-            module.gate, module.up = module.up, module.gate
+            model.set_submodule(name, UpGated(module))
+
+
+class UpGated(nn.Module):
+    """W₂ (W_g x ⊙ φ(W₁ x)): the activation on the other half.
+
+    Args:
+        part: the usual gated part.
+    """
+
+    def __init__(self, part: GatedFeedForward) -> None:
+        super().__init__()
+        self.part = part
+
+    def forward(self, x: Tensor, *, tap: Tap = NO_TAP) -> Tensor:
+        """(..., D) -> (..., D)."""
+        gate, up = tap("gate", self.part.gate(x)), tap("up", self.part.up(x))
+        return tap("output", self.part.down(tap("hidden", gate * self.part.activation(up))))
 
 
 def norms_of(*, unbiased: bool, outside: bool) -> Change:
