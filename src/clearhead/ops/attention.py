@@ -45,7 +45,8 @@ class Attend(Protocol):
             bias: added to the scaled scores, broadcasts to (B,H,T,S).
             scale: multiplies QKᵀ; 1/√d if not given.
             dropout: probability of dropping a weight after the softmax; the caller passes 0 outside training.
-            tap: sees `scores` and `weights` where the kernel makes them, and what the kernel was given where it does not.
+            tap: sees `scores` and `weights` where the kernel makes them, and may look again where it does not; is told, at the end,
+                what the kernel was given.
 
         Returns:
             (B,H,T,d_v), of the type of `v`.
@@ -70,7 +71,9 @@ def attend_visible(
     """
     scores = scaled_scores(q, k, scale)
     weights = weigh(scores, visible, bias=bias, tap=tap)
-    return mix(weights, v, dropout)
+    mixed = mix(weights, v, dropout)
+    tap.shown("weights", Ran(mixed, q, k, v, visible, bias, scale, dropout))
+    return mixed
 
 
 def scaled_scores(q: Tensor, k: Tensor, scale: float | None = None) -> Tensor:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from clearhead.ops.attention import mix, scaled_scores, weigh
 from clearhead.ops.masks import Mask
-from clearhead.ops.tap import NO_TAP, Tap
+from clearhead.ops.tap import NO_TAP, Ran, Tap
 
 
 def attend_capped(
@@ -32,7 +32,9 @@ def attend_capped(
     The cap acts before bias and mask, so that a masked score stays -∞.
     """
     scores = cap * torch.tanh(scaled_scores(q, k, scale) / cap)
-    return mix(weigh(scores, visible, bias=bias, tap=tap), v, dropout)
+    mixed = mix(weigh(scores, visible, bias=bias, tap=tap), v, dropout)
+    tap.shown("weights", Ran(mixed, q, k, v, visible, bias, scale, dropout, cap=cap))
+    return mixed
 
 
 def attend_with_sinks(
@@ -53,4 +55,6 @@ def attend_with_sinks(
     """
     scores = scaled_scores(q, k, scale)
     sink = sinks[:, None, None].to(scores.dtype)
-    return mix(weigh(scores, visible, bias=bias, sink=sink, tap=tap), v, dropout)
+    mixed = mix(weigh(scores, visible, bias=bias, sink=sink, tap=tap), v, dropout)
+    tap.shown("weights", Ran(mixed, q, k, v, visible, bias, scale, dropout, sinks=sinks))
+    return mixed

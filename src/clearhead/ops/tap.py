@@ -78,6 +78,15 @@ class Tap(Protocol):
         """
         return ran
 
+    def shown(self, name: str, ran: Ran) -> None:
+        """Is told what attention worked on where its kernel has shown its weights; there is nothing to change any more.
+
+        Args:
+            name: of the weights that were shown. Where a tap has changed those, `ran` does not give them again.
+            ran: what the kernel made, and of what.
+        """
+        return
+
 
 class Scoped:
     """A tap as a scope sees it: every name reaches the tap with a prefix.
@@ -102,6 +111,10 @@ class Scoped:
         """What the tap gives for the whole name."""
         return self.tap.attended(self.prefix + name, ran)
 
+    def shown(self, name: str, ran: Ran) -> None:
+        """Tells the tap, under the whole name."""
+        self.tap.shown(self.prefix + name, ran)
+
 
 class NoTap:
     """The tap that does nothing."""
@@ -117,6 +130,9 @@ class NoTap:
     def attended(self, name: str, ran: Ran) -> Ran:
         """`ran`, untouched."""
         return ran
+
+    def shown(self, name: str, ran: Ran) -> None:
+        """Nothing."""
 
 
 NO_TAP = NoTap()

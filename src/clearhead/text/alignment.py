@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from clearhead.text.code_points import code_points
 from clearhead.text.marked import MarkedTokenizer
-from clearhead.text.tokenizer import Tokenizer
+from clearhead.text.tokenizer import Tokenizer, without_surrogates
 from clearhead.text.tokenizers import ByteTokenizer, CharacterTokenizer
 
-__all__ = ["Completion", "completion", "utf8_lengths"]
+__all__ = ["Completion", "completion", "token_bytes", "utf8_lengths"]
 
 Completion: TypeAlias = Callable[[str, NDArray[np.int64]], "NDArray[np.int64] | None"]
 """(a text, its ids) -> how many characters of the text each token completes; None if the tokens do not spell the text."""
@@ -43,6 +43,22 @@ def utf8_lengths(text: str) -> NDArray[np.int64]:
     """How many bytes of UTF-8 each character takes; a surrogate as many as U+FFFD, which stands for it."""
     limits = np.array([0x80, 0x800, 0x10000], dtype=np.uint32)
     return np.searchsorted(limits, code_points(text), side="right") + 1
+
+
+def token_bytes(tokenizer: Tokenizer, text: str, ids: Sequence[int]) -> list[bytes] | None:
+    """The bytes of the text that each of its tokens stands for; None if together they do not spell the text.
+
+    Args:
+        tokenizer: that made the ids, without marks.
+        text: what was encoded.
+        ids: of the text.
+    """
+    tokens, data = [*map(_as_bytes, tokenizer.pieces(ids))], without_surrogates(text).encode("utf-8")
+    if b"".join(tokens) == data:
+        return tokens
+    # The first token of a text may be without the space that it brings to others.
+    tokens = [tokenizer.decode(ids[:1]).encode(), *tokens[1:]]
+    return tokens if b"".join(tokens) == data else None
 
 
 def _of_bytes(text: str, ids: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -129,6 +129,18 @@ class LibraryTokenizer:
             rows += [self._ours(encoding.ids) for encoding in encodings]
         return rows
 
+    def covered(self, text: str) -> list[tuple[int, int]]:
+        """The characters of the text that each of its ids was made of: where they begin, and the one after the last.
+
+        The library says it, whatever it made of the text before it cut it. White space that it drops belongs to no id, and each of the
+        ids that only together are one character has the whole character.
+        """
+        with Refusals(PANIC):
+            encoding = self._opened.encoder.encode(self._clean(text), add_special_tokens=False)
+        ids, table = np.array(encoding.ids, dtype=np.int64), self._opened.ids
+        kept = np.ones(ids.shape, dtype=np.bool_) if table is None else table[ids] >= 0
+        return [place for place, keep in zip(encoding.offsets, kept.tolist(), strict=True) if keep]
+
     def encode_further(self, text: str) -> list[int]:
         """The ids of a text behind a special id: some tokenizers put a space before the first word of a whole text, and no other."""
         with Refusals(PANIC):

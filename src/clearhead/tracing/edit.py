@@ -80,7 +80,7 @@ class Edit:
         return Selection(self.names, self.heads, self.positions)
 
 
-class Editor:
+class Editor(Tap):
     """A tap that applies edits, one after another. Nothing stays on the model: the next forward without it is as before.
 
     Scores and weights that a kernel does not hold are computed again for the heads and queries of the edit, changed, and what they
@@ -188,3 +188,8 @@ class Chain:
         for tap in self.taps:
             ran = tap.attended(name, ran)
         return ran
+
+    def shown(self, name: str, ran: Ran) -> None:
+        """Tells each of them."""
+        for tap in self.taps:
+            tap.shown(name, ran)

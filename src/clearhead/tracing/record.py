@@ -12,7 +12,7 @@ from clearhead.ops.tap import Ran, Scoped, Tap
 from clearhead.tracing.select import Heads, Selection
 
 
-class Recorder:
+class Recorder(Tap):
     """A tap that keeps the named tensors of a forward and changes nothing.
 
         recorder = Recorder("blocks.*.attention.weights", heads={3: [2]})

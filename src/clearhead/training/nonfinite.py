@@ -38,7 +38,7 @@ def random_state(device: torch.device) -> Callable[[], None]:
     return restore
 
 
-class FirstNotFinite:
+class FirstNotFinite(Tap):
     """A tap that remembers the first tensor that is not finite, and changes nothing.
 
     Attributes:
