@@ -1,0 +1,149 @@
+"""All heads at once: a small picture of each, and how much it looks like each kind of head.
+
+A weight says where a head reads, not what the model's answer depends on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from clearhead.ops.tap import Ran
+from clearhead.tracing.detectors import first_token_pattern, induction_pattern, previous_token_pattern
+from clearhead.web.answer import Answer, packed
+from clearhead.web.place import crosses, parts_of
+from clearhead.web.pooling import field_of, pooled, roots
+from clearhead.web.session import Session
+from clearhead.web.weighing import weighed, wide
+
+MOST_BYTES = 556_000
+"""All pictures and all scores together, so that the answer stays below 560 KB."""
+SIDE = 64
+"""The most rows and columns of a picture."""
+BYTES_OF_SCORES = 36
+"""What the scores of a head take in the header, at most."""
+PATTERNS = {"previous": previous_token_pattern, "induction": induction_pattern, "sink": first_token_pattern}
+"""Where a head of each kind looks, as in `tracing.detect_heads`."""
+
+
+@torch.no_grad()
+def answer(session: Session, query: Mapping[str, str]) -> Answer:
+    """Pictures and scores of all heads of all parts.
+
+    Args:
+        session: the forward.
+        query: nothing is read from it.
+
+    Returns:
+        Packed: `parts` with `scores`, and an array of `roots` a part.
+    """
+    parts = parts_of(session)
+    side = side_of(sum(ran.q.shape[-3] for layers in parts.values() for ran in layers))
+    told, arrays = [], []
+    for part, layers in parts.items():
+        header, pictures = _of_part(part, layers, _ids_of(session, part), side)
+        told.append(header)
+        arrays.append((part, pictures))
+    return packed({"parts": told}, arrays)
+
+
+def side_of(heads: int) -> int:
+    """How many rows and columns a picture has at most, so that those of all heads fit.
+
+    Args:
+        heads: of all layers of all parts.
+    """
+    return min(SIDE, max(1, math.isqrt(max(0, MOST_BYTES // max(heads, 1) - BYTES_OF_SCORES))))
+
+
+def _of_part(
+    part: str, layers: Sequence[Ran], ids: Sequence[int], side: int
+) -> tuple[dict[str, object], NDArray[np.uint8]]:
+    queries, keys = layers[0].q.shape[-2], layers[0].k.shape[-2]
+    field = field_of(queries, side), field_of(keys, side)
+    patterns = _patterns(part, queries, keys, ids, layers[0].q)
+    pictures, scores = zip(*(_of_layer(ran, field, patterns) for ran in layers), strict=True)
+    whole = torch.stack(pictures).cpu().numpy()
+    header = {
+        "name": part,
+        "layers": len(layers),
+        "heads": layers[0].q.shape[-3],
+        "kv_heads": layers[0].k.shape[-3],
+        "rows": whole.shape[2],
+        "columns": whole.shape[3],
+        "pooled": list(field),
+        "queries": queries,
+        "keys": keys,
+        "scores": {name: _plain([each[name] for each in scores]) for name in (*PATTERNS, "entropy")},
+    }
+    return header, whole
+
+
+def _of_layer(
+    ran: Ran, field: tuple[int, int], patterns: Mapping[str, Tensor | None]
+) -> tuple[Tensor, dict[str, Tensor | None]]:
+    """Pictures of the heads (H,rows,columns), and for each kind the score of each head (H)."""
+    ran = wide(ran)
+    heads, queries = ran.q.shape[-3:-1]
+    rows, columns = (-(-size // each) for size, each in zip((queries, ran.k.shape[-2]), field, strict=True))
+    picture = ran.q.new_zeros(heads, rows, columns)
+    sums = {name: ran.q.new_zeros(heads) for name in patterns}
+    entropy = ran.q.new_zeros(heads)
+    for block in weighed(ran, field):
+        weights, (first, after) = block.weights, (block.queries.start, block.queries.stop)
+        small = pooled(weights, field)
+        corner = first // field[0], block.keys.start // field[1]
+        picture[:, corner[0] : corner[0] + small.shape[1], corner[1] : corner[1] + small.shape[2]] = small
+        for name, pattern in patterns.items():
+            if pattern is not None:
+                wanted = pattern[first:after, block.keys.start : block.keys.stop].to(weights.dtype)
+                sums[name] += weights.flatten(1) @ wanted.flatten()
+        entropy += entropies(weights, ran.sinks is not None).sum(-1)
+    counts = {name: 0 if pattern is None else int(pattern.any(-1).sum()) for name, pattern in patterns.items()}
+    means = {name: each / counts[name] if counts[name] else None for name, each in sums.items()}
+    return roots(picture), {**means, "entropy": entropy / queries}
+
+
+def entropies(weights: Tensor, shared: bool) -> Tensor:
+    """-Σ p ln p of each row, p = w / Σ w; 0 where a query looks at nothing: (h,t,s) -> (h,t) in nats.
+
+    Args:
+        weights: of some queries over all keys that they see.
+        shared: whether something beside the keys takes weight, so that rows do not sum to 1.
+    """
+    if shared:
+        total = weights.sum(-1, keepdim=True)
+        weights = weights / total.masked_fill(total == 0, 1.0)
+    spread: Tensor = torch.special.entr(weights).sum(-1)
+    return spread
+
+
+def _patterns(part: str, queries: int, keys: int, ids: Sequence[int], like: Tensor) -> dict[str, Tensor | None]:
+    """Where a head of each kind looks, (T,S); None where the kind means nothing."""
+    if crosses(part):
+        first = torch.zeros(queries, keys, dtype=torch.bool, device=like.device)
+        first[:, 0] = True
+        return {"previous": None, "induction": None, "sink": first}
+    line = torch.tensor(ids, device=like.device)
+    return {name: pattern(line) for name, pattern in PATTERNS.items()}
+
+
+def _ids_of(session: Session, part: str) -> Sequence[int]:
+    """The ids that the queries of a part stand for."""
+    return session.source if part.startswith("encoder.") else session.ids
+
+
+def _plain(layers: Sequence[Tensor | None]) -> list[list[float | None]] | None:
+    """Numbers of all layers and heads, with five places; None for what is no number, and for a kind that means nothing here."""
+    if any(each is None for each in layers):
+        return None
+    return [
+        [round(value, 5) if math.isfinite(value) else None for value in each.tolist()]
+        for each in layers
+        if each is not None
+    ]
