@@ -13,8 +13,8 @@
  * @property {string} part attention, or encoder.attention, decoder.attention, decoder.cross_attention
  * @property {number} layer
  * @property {number} head
- * @property {number} query a position; the token that looks
- * @property {number} key a position; the token that is looked at
+ * @property {number} query a position: the token that looks; the frame puts the last one in the place of -1 before a view is shown
+ * @property {number} key a position: the token that is looked at; likewise the first one
  * @property {string} stage the tensor whose numbers the flow has open, or ""
  * @property {string} sort how the atlas orders its heads, or "" for the order of the model
  * @property {string} drawing how a head is drawn: "" (matrix) or "arcs"
@@ -54,8 +54,8 @@ export const FIRST = Object.freeze({
   part: "attention",
   layer: 0,
   head: 0,
-  query: 0,
-  key: 0,
+  query: -1,
+  key: -1,
   stage: "",
   sort: "",
   drawing: "",

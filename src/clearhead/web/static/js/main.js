@@ -1,0 +1,202 @@
+// @ts-check
+/** The frame: reads the address, opens the prompt, has each section draw itself, and says calmly what went wrong. */
+
+import { apiOf, carriesAnswers, isBack, loadModel, open, Refused } from "clearhead/api.js";
+import { bar, foot, tabs, markTab } from "clearhead/bar.js";
+import { make } from "clearhead/dom.js";
+import { help, listen } from "clearhead/keys.js";
+import { exampleList, showPrompt } from "clearhead/prompt.js";
+import { follow, reach, settle } from "clearhead/scroll.js";
+import { say, speak } from "clearhead/say.js";
+import { begin, current, FIRST, go, parsed, watch } from "clearhead/state.js";
+import { views } from "clearhead/views.js";
+import { resolved } from "clearhead/places.js";
+
+/** @typedef {import("clearhead/state.js").State} State */
+/** @typedef {import("clearhead/state.js").View} View */
+
+/** @type {Map<string, {body: HTMLElement, line: HTMLElement, stop: AbortController}>} */
+const panels = new Map();
+const file = carriesAnswers();
+
+/** @type {any} */
+let model = null;
+let turn = 0;
+let opening = new AbortController();
+let lost = false;
+let placing = false;
+
+/** @param {string} id @returns {HTMLElement} */
+const byId = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
+
+async function start() {
+  const wanted = new URLSearchParams(location.search).get("lang") ?? navigator.language;
+  const first = parsed(document.documentElement.dataset.state ?? "", { ...FIRST, lang: wanted.startsWith("zh") ? "zh" : "en" });
+  begin(first);
+  watch(changed);
+  listen(views, (id) => reach(id));
+  follow(views.map(({ id }) => id));
+  await speak(current().lang);
+  await began();
+}
+
+async function began() {
+  try {
+    model = await loadModel();
+  } catch (error) {
+    return trouble(error, () => void began());
+  }
+  frame();
+  await openPrompt();
+}
+
+/** Draws everything around the sections, in the language and theme of the state. */
+function frame() {
+  const state = current();
+  if (state.theme) document.documentElement.dataset.theme = state.theme;
+  else delete document.documentElement.dataset.theme;
+  byId("skip").textContent = say("frame.skip");
+  byId("bar").replaceChildren(...bar(model, state, say));
+  byId("tabs").replaceChildren(...tabs(views, state, say));
+  byId("tabs").setAttribute("aria-label", say("frame.views"));
+  byId("foot").replaceChildren(...foot(say));
+  byId("help")?.remove();
+  document.body.append(help(say));
+  showPrompt(byId("prompt"), state, model, say, file);
+}
+
+/** One forward of the model on the prompt of the state; then every section is drawn. */
+async function openPrompt() {
+  opening.abort();
+  const mine = (opening = new AbortController());
+  const { text, target } = current();
+  const example = exampleList(model)[0] ?? { text: "" };
+  document.body.classList.add("busy");
+  try {
+    const given = text === null ? { text: example.text, target: example.target ?? null } : { text, target };
+    if (model.kind === "encoder_decoder") given.target ??= "";
+    const opened = await open(given.text, given.target, mine.signal);
+    if (mine.signal.aborted) return;
+    calm();
+    place(resolved({ ...current(), ...given }, model, opened));
+    showPrompt(byId("prompt"), current(), model, say, file);
+    await drawAll(true);
+  } catch (error) {
+    if (!mine.signal.aborted) trouble(error, () => void openPrompt());
+  } finally {
+    if (mine === opening) document.body.classList.remove("busy");
+  }
+}
+
+/**
+ * @param {State} state
+ * @param {State} before
+ */
+async function changed(state, before) {
+  markTab(state.view);
+  if (state.lang !== before.lang) await speak(state.lang);
+  if (!model) return;
+  const renewed = state.lang !== before.lang || state.theme !== before.theme;
+  if (renewed) frame();
+  if (placing) return;
+  if (state.text !== before.text || state.target !== before.target) return openPrompt();
+  if (document.body.classList.contains("busy")) return;
+  place(resolved(state, model, apiOf().opened()));
+  await drawAll(renewed, before);
+}
+
+/** Takes a state whose places all exist, without drawing. @param {State} state */
+function place(state) {
+  placing = true;
+  go(state);
+  placing = false;
+}
+
+/**
+ * Draws the sections one after another, first the one that the person looks at.
+ * @param {boolean} anew every section gets an empty element
+ * @param {State} [before]
+ */
+async function drawAll(anew, before) {
+  const mine = ++turn;
+  const state = current();
+  if (anew) lay();
+  const order = [...views].sort((one, other) => Number(other.id === state.view) - Number(one.id === state.view));
+  for (const view of order) {
+    if (!anew && before && !concerns(view, state, before)) continue;
+    await drawView(view);
+    if (mine !== turn && anew) return;
+    if (anew) settle(state.view);
+  }
+}
+
+/** Whether a section looks different now. @param {View} view @param {State} state @param {State} before */
+function concerns(view, state, before) {
+  const fields = view.uses ?? /** @type {(keyof State)[]} */ (Object.keys(state)).filter((name) => name !== "view");
+  return fields.some((name) => state[name] !== before[name]);
+}
+
+/** @param {View} view */
+async function drawView(view) {
+  const panel = panels.get(view.id);
+  if (!panel) return;
+  panel.stop.abort();
+  const mine = (panel.stop = new AbortController());
+  try {
+    await view.show(panel.body, current(), apiOf(mine.signal), say);
+    if (!mine.signal.aborted) panel.line.replaceChildren();
+  } catch (error) {
+    if (mine.signal.aborted) return;
+    if (error instanceof Refused && error.kind === "lost") return trouble(error, () => void openPrompt());
+    panel.line.replaceChildren(message(error));
+    if (!(error instanceof Refused)) throw error;
+  }
+}
+
+/** Empty sections, each with its title and what it shows. */
+function lay() {
+  for (const { stop } of panels.values()) stop.abort();
+  panels.clear();
+  byId("views").replaceChildren(...views.map(({ id }) => {
+    const body = make("div", { class: "body" });
+    const line = make("p", { class: "line", role: "status" });
+    panels.set(id, { body, line, stop: new AbortController() });
+    return make("section", { id: `view-${id}`, "data-view": id, "aria-labelledby": `title-${id}`, class: "panel" },
+      make("header", {}, make("h2", { id: `title-${id}`, tabindex: -1 }, say(`${id}.title`)), make("div", { class: "tools" })),
+      make("p", { class: "caption" }, say(`${id}.caption`)), line, body);
+  }));
+}
+
+/** @param {unknown} error */
+function message(error) {
+  if (!(error instanceof Refused)) return say("error.page");
+  return error.kind === "refused" ? error.message : say(error.message);
+}
+
+/**
+ * One line above the sections, and a way to try again; a server that comes back is noticed.
+ * @param {unknown} error
+ * @param {() => void} retry
+ */
+function trouble(error, retry) {
+  const notice = byId("notice");
+  notice.className = "notice";
+  notice.replaceChildren(make("span", {}, message(error)), make("button", { type: "button", class: "chip", onclick: retry }, say("error.retry")));
+  if (!(error instanceof Refused)) throw error;
+  if (error.kind !== "lost" || lost) return;
+  lost = true;
+  const timer = setInterval(async () => {
+    if (lost && !(await isBack())) return;
+    clearInterval(timer);
+    if (lost) retry();
+    lost = false;
+  }, 1500);
+}
+
+function calm() {
+  lost = false;
+  byId("notice").className = "";
+  byId("notice").replaceChildren();
+}
+
+await start();

@@ -1,0 +1,47 @@
+// @ts-check
+/** One column of sections: going to one, and knowing which one a person looks at. */
+
+import { current, go } from "clearhead/state.js";
+
+/** Whether the page, and not the person, moves the column. */
+let ours = true;
+
+/**
+ * Goes to a section, because a person chose it.
+ * @param {string} id
+ */
+export function reach(id) {
+  go({ view: id }, { step: true });
+  ours = true;
+  const section = document.getElementById(`view-${id}`);
+  const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  section?.scrollIntoView({ behavior: calm ? "auto" : "smooth", block: "start" });
+  document.getElementById(`title-${id}`)?.focus({ preventScroll: true });
+}
+
+/**
+ * Keeps the section of the address in place while those above it grow, until the person moves.
+ * @param {string} id
+ */
+export function settle(id) {
+  if (ours && scrollY + (id === "tokens" ? 0 : 1) > 0) document.getElementById(`view-${id}`)?.scrollIntoView({ block: "start" });
+}
+
+/**
+ * Writes the section that a person scrolled to into the state.
+ * @param {string[]} ids
+ */
+export function follow(ids) {
+  for (const kind of ["wheel", "touchmove", "pointerdown", "keydown"]) addEventListener(kind, () => (ours = false), { passive: true });
+  let timer = 0;
+  addEventListener("scroll", () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      if (ours) return;
+      const tops = ids.map((id) => document.getElementById(`view-${id}`)?.getBoundingClientRect().top ?? Infinity);
+      const last = tops.filter((top) => top < innerHeight * 0.45).length;
+      const id = ids[Math.max(0, last - 1)];
+      if (id && id !== current().view) go({ view: id });
+    }, 160);
+  }, { passive: true });
+}

@@ -1,0 +1,111 @@
+// @ts-check
+/** One tensor of the forward: what it is, its axes, its numbers, its formula, the line that computes it, and a picture of it. */
+
+import { make } from "clearhead/dom.js";
+import { bytes, figures, has, short, whole } from "clearhead/say.js";
+import { go } from "clearhead/state.js";
+import { ownName } from "clearhead/wiring.js";
+
+/** @typedef {import("clearhead/wiring.js").Stage} Stage */
+/** @typedef {import("clearhead/state.js").Say} Say */
+
+/**
+ * Fills the panel beside the flow; without a stage it says what can be opened.
+ * @param {HTMLElement} panel
+ * @param {Stage | null} stage
+ * @param {import("clearhead/state.js").Api} api
+ * @param {Say} say
+ */
+export async function showStage(panel, stage, api, say) {
+  if (!stage) return panel.replaceChildren(make("p", { class: "quiet" }, say("flow.choose")));
+  if (panel.getAttribute("data-shown") === stage.name && panel.querySelector("h3")) return;
+  panel.setAttribute("data-shown", stage.name);
+  const room = make("figure", { class: "stage-picture" });
+  panel.replaceChildren(...told(stage, say), room);
+  const { header, arrays } = await api.get("stage", { name: stage.name });
+  if (!arrays.picture) return;
+  const end = Math.max(Math.abs(header.least ?? 0), Math.abs(header.most ?? 0)) || 1;
+  room.append(picture(arrays.picture, say("stage.picture", { name: stage.name })), scale(end),
+    make("figcaption", { class: "caption" }, say("stage.picture_told", { rows: rowsOf(stage, -2, say), columns: rowsOf(stage, -1, say) })));
+}
+
+/** @param {Stage} stage @param {number} from @param {Say} say */
+function rowsOf(stage, from, say) {
+  const axis = stage.axes.at(from);
+  return axis ? say(`axis.${axis}`) : "";
+}
+
+/**
+ * @param {Stage} stage
+ * @param {Say} say
+ * @returns {HTMLElement[]}
+ */
+function told(stage, say) {
+  const own = ownName(stage.name);
+  const kind = own.replace("cross_attention.", "attention.");
+  const about = [`about.${own}`, `about.${kind}`].find(has);
+  const axes = stage.axes.map((axis, place) => make("tr", {}, make("th", { scope: "row" }, axis), make("td", {}, say(`axis.${axis}`)),
+    make("td", { class: "number" }, whole(stage.shape[place] ?? 0))));
+  const { mean, std, least, most } = stage.summary ?? {};
+  /** @type {[string, string, string][]} */
+  const numbers = [
+    ["stage.mean", figures(mean), String(mean)],
+    ["stage.std", figures(std), String(std)],
+    ["stage.least", figures(least), String(least)],
+    ["stage.most", figures(most), String(most)],
+    ["flow.parameters", short(stage.parameters), whole(stage.parameters)],
+    ["flow.flops", short(stage.flops), whole(stage.flops)],
+    ["flow.bytes", bytes(stage.bytes), whole(stage.bytes)],
+  ];
+  /** @type {(HTMLElement | null)[]} */
+  const parts = [
+    make("header", {}, make("h3", {}, say(`tensor.${own}`)), make("button", { type: "button", class: "chip icon", "aria-label": say("stage.close"), onclick: () => go({ stage: "" }) }, "×")),
+    make("code", { class: "path" }, stage.name),
+    about ? make("p", { class: "caption" }, say(about)) : null,
+    stage.formula ? make("p", { class: "formula" }, stage.formula) : null,
+    make("table", { class: "axes" }, make("caption", { class: "visually-hidden" }, say("stage.axes")), make("tbody", {}, ...axes)),
+    make("dl", { class: "numbers" }, ...numbers.map(([key, text, full]) => make("div", {}, make("dt", {}, say(key)), make("dd", { title: full, "data-value": full }, text)))),
+    stage.source ? make("div", { class: "source" }, make("span", { class: "quiet" }, say("stage.source")), make("code", { class: "place" }, `${stage.source.file}:${stage.source.line}`),
+      make("pre", {}, make("code", {}, stage.source.text.trim()))) : null,
+  ];
+  return parts.filter((each) => each !== null);
+}
+
+/**
+ * A tensor as a matrix: orange below zero, paper at zero, blue above.
+ * @param {import("clearhead/state.js").Numbers} numbers
+ * @param {string} label
+ */
+function picture({ shape, data }, label) {
+  const [rows = 1, columns = 1] = shape;
+  const canvas = make("canvas", { width: columns, height: rows, role: "img", "aria-label": label });
+  const context = canvas.getContext("2d");
+  const image = new ImageData(columns, rows);
+  const paper = isDark() ? 34 : 250;
+  for (let place = 0; place < rows * columns; place++) image.data.set([...signed((data[place] ?? 0) / 255 * 2 - 1, paper), 255], 4 * place);
+  context?.putImageData(image, 0, 0);
+  return canvas;
+}
+
+/** @param {number} share from -1 to 1 @param {number} paper @returns {[number, number, number]} */
+function signed(share, paper) {
+  const size = Math.sqrt(Math.min(1, Math.abs(share)));
+  const end = share < 0 ? (paper > 128 ? [179, 88, 6] : [253, 184, 99]) : paper > 128 ? [38, 70, 150] : [130, 176, 255];
+  const [red = 0, green = 0, blue = 0] = end.map((value) => paper + (value - paper) * size);
+  return [red, green, blue];
+}
+
+function isDark() {
+  const theme = document.documentElement.dataset.theme;
+  return theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+}
+
+/** The scale below the picture, with its ends. @param {number} end */
+function scale(end) {
+  const strip = make("canvas", { width: 129, height: 1, "aria-hidden": "true" });
+  const image = new ImageData(129, 1);
+  const paper = isDark() ? 34 : 250;
+  for (let place = 0; place < 129; place++) image.data.set([...signed((place - 64) / 64, paper), 255], 4 * place);
+  strip.getContext("2d")?.putImageData(image, 0, 0);
+  return make("div", { class: "signed-scale" }, make("span", {}, figures(-end)), strip, make("span", {}, figures(end)));
+}
