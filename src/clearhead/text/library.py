@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from clearhead.messages import UserError, say
 from clearhead.text.ids import Ids, checked_ids
 from clearhead.text.library_decoding import Added, added_bytes, readable
-from clearhead.text.library_json import HIDDEN, PANIC, Opened, Refusals, further_encoder, open_library
+from clearhead.text.library_json import HIDDEN, PANIC, Opened, Refusals, further_encoder, open_library, unknown_id
 from clearhead.text.tokenizer import UNKNOWN, without_surrogates
 
 __all__ = ["LIBRARY_VERSION", "LibraryStream", "LibraryTokenizer"]
@@ -95,6 +95,11 @@ class LibraryTokenizer:
     def holes(self) -> frozenset[int]:
         """The ids that have no token."""
         return frozenset(id for id, token in enumerate(self._opened.tokens) if token is None)
+
+    @cached_property
+    def unknown(self) -> int | None:
+        """The id that some texts make because the model knows nothing better; None if no text makes one."""
+        return unknown_id(json.loads(self.json))
 
     @cached_property
     def _silent(self) -> frozenset[int]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from clearhead.messages import UserError, say
 from clearhead.text.lines import one_line
 
-__all__ = ["HIDDEN", "PANIC", "Opened", "Refusals", "further_encoder", "open_library"]
+__all__ = ["HIDDEN", "PANIC", "Opened", "Refusals", "further_encoder", "open_library", "unknown_id"]
 
 HIDDEN = "\ufdd0"
 """A noncharacter: Unicode promises that it never stands for anything in a text."""
@@ -76,7 +76,7 @@ def open_library(text: str, size: int | None = None) -> Opened:
     tokens: list[str | None] = [None] * (_count(library) if size is None else size)
     for token, id in vocabulary.items():
         tokens[id] = token
-    unknown = _unknown_id(settings)
+    unknown = unknown_id(settings)
     added = settings["added_tokens"]
     specials = {each["content"]: each["id"] for each in added if each["special"] and each["id"] != unknown}
     for spelling, id in specials.items():
@@ -188,7 +188,7 @@ def _without_added(settings: dict[str, Any], size: int) -> dict[str, Any]:
     return {**settings, "model": model, "added_tokens": added}
 
 
-def _unknown_id(settings: dict[str, Any]) -> int | None:
+def unknown_id(settings: dict[str, Any]) -> int | None:
     """The id that some texts make because the model knows nothing better; None if no text makes one."""
     model = settings["model"]
     if _knows_every_byte(settings):
@@ -210,7 +210,7 @@ def _sealed(settings: dict[str, Any], specials: Collection[int]) -> _Sealed:
     if taken:
         model |= _renamed(model, taken)
     spare = None
-    if _unknown_id(settings) is None:
+    if unknown_id(settings) is None:
         model, spare = _with_spare(model, f"{HIDDEN}?")
     if model == settings["model"]:
         return _Sealed(settings, False, None)

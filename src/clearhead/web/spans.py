@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 from itertools import pairwise
 from typing import NamedTuple
+from unicodedata import combining
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,9 +77,13 @@ def _by_bytes(text: str, sizes: Sequence[int]) -> list[Span]:
 
 
 def _joined(text: str, places: Sequence[tuple[int, int]]) -> list[Span]:
-    """Spans without gaps: what no token covers goes to the one behind it, and what is left to the last."""
-    spans, reached = [], 0
+    """Spans without gaps: what no token covers goes to the one behind it, accents to the one before, and what is left to the last."""
+    spans: list[Span] = []
+    reached = 0
     for start, end in places:
+        while spans and reached < start and combining(text[reached]):
+            reached += 1
+            spans[-1] = Span(spans[-1].start, reached)
         first = min(start, reached)
         spans.append(Span(first, max(first, end)))
         reached = max(reached, end)
