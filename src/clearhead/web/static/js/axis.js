@@ -1,17 +1,9 @@
 // @ts-check
 /** The tokens along an edge of a matrix, as SVG: thinned where they are dense, level where there is room, else slanted. */
+import { draw } from "clearhead/dom.js";
 
-const NAMESPACE = "http://www.w3.org/2000/svg";
 const LINE = 14;
 const GAP = 6;
-
-/** An element of SVG. @param {string} name @param {Record<string, string | number>} [attributes] @param {string} [text] */
-export function svg(name, attributes = {}, text) {
-  const element = document.createElementNS(NAMESPACE, name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, String(value));
-  if (text !== undefined) element.textContent = text;
-  return element;
-}
 
 /** @type {Map<string, number>} */
 const measured = new Map();
@@ -42,7 +34,7 @@ export class Axis {
   /** @param {"top" | "left"} side */
   constructor(side) {
     this.side = side;
-    this.element = svg("svg", { class: `axis axis-${side}`, "aria-hidden": "true" });
+    this.element = draw("svg", { class: `axis axis-${side}`, "aria-hidden": "true" });
   }
 
   /** How much room labels want beside the matrix. @param {string[]} labels @param {number} size pixels a cell */
@@ -77,7 +69,7 @@ export class Axis {
     const all = [...kept, ...marked.filter((each) => each >= first && each < last && !cells.includes(each))];
     this.element.replaceChildren(...all.map((cell) => {
       const middle = along.start + (cell + 0.5) * along.size;
-      const text = svg("text", { class: marked.includes(cell) ? "chosen" : "", dy: "0.35em" }, label(cell));
+      const text = draw("text", { class: marked.includes(cell) ? "chosen" : "", dy: "0.35em" }, label(cell));
       if (!top) place(text, across - GAP, middle, "end");
       else if (level) place(text, middle, across - GAP - 4, "middle");
       else text.setAttribute("transform", `translate(${middle.toFixed(1)} ${across - GAP}) rotate(-55)`);

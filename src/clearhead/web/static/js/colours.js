@@ -81,14 +81,16 @@ export function colour(share, theme) {
   return `rgb(${red} ${green} ${blue})`;
 }
 
-/** The pixel of each of 256 values, as ImageData keeps it. @param {Theme} theme @param {number} least @param {number} most of what 0 and 255 stand for, as shares of the end of the scale */
-export function pixels(theme, least = 0, most = 1) {
+/**
+ * The pixel of each byte of a picture of weights, as ImageData keeps it. The bytes are roots already: 255 √(weight / most).
+ *
+ * @param {Theme} theme
+ * @param {number} [end] where 255 is drawn: 1 is the far end of the scale
+ */
+export function pixels(theme, end = 1) {
   const bytes = new Uint8ClampedArray(4 * STEPS);
   const colours = scale(theme);
-  for (let value = 0; value < STEPS; value++) {
-    const share = least + ((most - least) * value) / (STEPS - 1);
-    bytes.set([...colours[Math.round(along(share) * (STEPS - 1))], 255], 4 * value);
-  }
+  for (let value = 0; value < STEPS; value++) bytes.set([...colours[Math.round(value * end)], 255], 4 * value);
   return new Uint32Array(bytes.buffer);
 }
 

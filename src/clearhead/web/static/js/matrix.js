@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * A matrix of bytes on a canvas that can be zoomed and moved, with a cell chosen and one under the pointer.
+ * A matrix of bytes, drawn along the scale of colours, on a canvas that can be zoomed and moved, with a cell chosen and one under the pointer.
  *
  * The numbers are painted once, a pixel a cell; what is seen is that picture, enlarged without smoothing. What follows the pointer is drawn
  * on a second canvas above it, and the cell under the pointer comes from a division, so that moving costs the same for any matrix.
@@ -12,8 +12,6 @@ import { pixels, themeOf } from "clearhead/colours.js";
  * @property {Uint8Array} values row by row
  * @property {number} rows
  * @property {number} columns
- * @property {number} least what 0 stands for, from 0 to 1 of the scale
- * @property {number} most what 255 stands for
  */
 
 /**
@@ -46,7 +44,7 @@ export class Matrix {
     this.element.append(this.below, this.above);
     this.picture = document.createElement("canvas");
     /** @type {Field} */
-    this.field = { values: new Uint8Array(1), rows: 1, columns: 1, least: 0, most: 1 };
+    this.field = { values: new Uint8Array(1), rows: 1, columns: 1 };
     /** Pixels a cell when all is seen; how much closer it is looked at; where the first cell begins. */
     this.fit = 1;
     this.zoom = 1;
@@ -70,7 +68,7 @@ export class Matrix {
 
   /** Shows a field in a given room. @param {Field} field @param {number} width @param {number} height at most */
   show(field, width, height) {
-    const same = field.values === this.field.values;
+    const same = field.rows === this.field.rows && field.columns === this.field.columns;
     this.field = field;
     if (!same) {
       this.zoom = 1;
@@ -100,10 +98,10 @@ export class Matrix {
 
   /** The numbers as pixels; by the largest of a field where a pixel of the screen has several, for a thin line must not vanish. */
   paint() {
-    const { values, rows, columns, least, most } = this.field;
+    const { values, rows, columns } = this.field;
     const several = Math.max(1, Math.ceil(0.999 / (this.fit * devicePixelRatio)));
     const [high, wide] = [Math.ceil(rows / several), Math.ceil(columns / several)];
-    const table = pixels(themeOf(this.element), least, most);
+    const table = pixels(themeOf(this.element));
     const drawn = new Uint32Array(high * wide);
     if (several === 1) for (let place = 0; place < drawn.length; place++) drawn[place] = table[values[place]];
     else {

@@ -7,7 +7,7 @@
 /**
  * @typedef {object} Behind
  * @property {HTMLElement} element holds both
- * @property {(caption: string, head: string[], rows: string[][]) => void} fill writes the table anew
+ * @property {(caption: string, head: string[], rows: () => string[][]) => void} fill writes the table anew, when it is open
  * @property {(line: string) => void} speak says a line when the reader has time
  */
 
@@ -24,9 +24,15 @@ export function behind(label) {
   live.className = "visually-hidden";
   live.setAttribute("aria-live", "polite");
   element.append(fold, live);
+  /** @type {() => void} */
+  let write = () => {};
+  fold.addEventListener("toggle", () => fold.open && write());
   return {
     element,
-    fill: (caption, head, rows) => fill(table, caption, head, rows),
+    fill: (caption, head, rows) => {
+      write = () => fill(table, caption, head, rows());
+      if (fold.open) write();
+    },
     speak: (line) => {
       if (live.textContent !== line) live.textContent = line;
     },

@@ -1,0 +1,85 @@
+// @ts-check
+/** One head as arcs: the tokens that look above, the tokens that are looked at below, and a curve between them the darker the larger the weight. */
+import { widthOf } from "clearhead/axis.js";
+import { draw } from "clearhead/dom.js";
+
+/** @typedef {import("clearhead/labels.js").Labels} Labels */
+/** @typedef {{query: number, key: number, weight: number}} Arc */
+
+const HIGH = 190;
+const MOST = 700;
+const LINE = 14;
+
+/** The largest weights of a matrix of bytes from a threshold on, with the tokens that its fields begin at. @param {import("clearhead/matrix.js").Field} field @param {number} most what 255 stands for @param {number} threshold @param {number} tall @param {number} wide @returns {Arc[]} */
+export function above(field, most, threshold, tall, wide) {
+  /** @type {Arc[]} */
+  const found = [];
+  const least = Math.max(1, Math.ceil(255 * Math.sqrt(threshold / most)));
+  field.values.forEach((value, place) => {
+    if (value < least) return;
+    const row = Math.floor(place / field.columns);
+    found.push({ query: row * tall, key: (place - row * field.columns) * wide, weight: most * (value / 255) ** 2 });
+  });
+  return strongest(found);
+}
+
+/** The weights of one query. @param {number} query @param {ArrayLike<number>} weights @returns {Arc[]} */
+export function ofQuery(query, weights) {
+  const all = Array.from(weights, (weight, key) => ({ query, key, weight }));
+  return strongest(all.filter(({ weight }) => weight > 0.001));
+}
+
+/** @param {Arc[]} arcs */
+function strongest(arcs) {
+  return arcs.sort((one, other) => other.weight - one.weight).slice(0, MOST).reverse();
+}
+
+/**
+ * The picture, as wide as the tokens need.
+ *
+ * @param {Labels} labels
+ * @param {Arc[]} arcs the weakest first
+ * @param {{query: number, key: number}} chosen
+ * @param {number} width that there is
+ * @param {{query: (place: number) => void, key: (place: number) => void}} choose
+ * @returns {SVGElement}
+ */
+export function arcsOf(labels, arcs, chosen, width, choose) {
+  const count = Math.max(labels.queries.length, labels.keys.length, 1);
+  const pitch = Math.min(72, Math.max(count > 700 ? 5 : LINE, (width - 24) / count));
+  const long = Math.max(width, Math.ceil(count * pitch) + 24);
+  const level = [...labels.queries, ...labels.keys].every((label) => widthOf(label) <= pitch - 3);
+  const slant = level ? 22 : 74;
+  const [above, below] = [slant, slant + HIGH];
+  const picture = draw("svg", { class: "arcs", width: long, height: below + slant, viewBox: `0 0 ${long} ${below + slant}` });
+  const at = (/** @type {number} */ place) => 16 + (place + 0.5) * pitch;
+  picture.append(...arcs.map(({ query, key, weight }) => {
+    const [from, to, bend] = [at(query), at(key), HIGH * 0.5];
+    const path = `M${from.toFixed(1)} ${above + 4}C${from.toFixed(1)} ${above + bend} ${to.toFixed(1)} ${below - bend} ${to.toFixed(1)} ${below - 4}`;
+    const strong = query === chosen.query && key === chosen.key;
+    return draw("path", { d: path, class: strong ? "arc chosen" : "arc", "stroke-opacity": Math.max(0.05, Math.sqrt(weight)).toFixed(3), "stroke-width": (1 + 2.5 * weight).toFixed(2) });
+  }));
+  const step = Math.max(1, Math.ceil(LINE / pitch));
+  for (const [names, y, side, mark] of /** @type {[string[], number, "query" | "key", number][]} */ ([
+    [labels.queries, above, "query", chosen.query],
+    [labels.keys, below, "key", chosen.key],
+  ])) {
+    names.forEach((name, place) => {
+      const near = place !== mark && Math.abs(place - mark) < step;
+      if (place !== mark && (near || place % step)) return;
+      const text = draw("text", { class: place === mark ? "token chosen" : "token" }, name);
+      if (level) set(text, at(place), side === "query" ? y - 8 : y + 16, "middle");
+      else text.setAttribute("transform", `translate(${(at(place) + (side === "query" ? 3 : -2)).toFixed(1)} ${side === "query" ? y - 4 : y + 8}) rotate(${side === "query" ? -55 : 55})`);
+      text.addEventListener("click", () => choose[side](place));
+      picture.append(text);
+    });
+  }
+  return picture;
+}
+
+/** @param {Element} text @param {number} x @param {number} y @param {string} anchor */
+function set(text, x, y, anchor) {
+  text.setAttribute("x", x.toFixed(1));
+  text.setAttribute("y", String(y));
+  text.setAttribute("text-anchor", anchor);
+}

@@ -1,0 +1,65 @@
+// @ts-check
+/** Vectors as bars over and under a line, one vector below the other, their numbers in columns. */
+import { draw, make } from "clearhead/dom.js";
+import { figures } from "clearhead/say.js";
+import { hush, tell } from "clearhead/tooltip.js";
+
+/**
+ * @typedef {object} Strip
+ * @property {string} name
+ * @property {number[]} values
+ * @property {number} [end] what the longest bar is; the largest of the values where it is not said
+ * @property {number[]} [behind] bars that are drawn faintly behind
+ */
+
+const [HIGH, NAME, LAST] = [54, 96, 8];
+
+/**
+ * The strips as one picture.
+ *
+ * @param {Strip[]} strips of equal length
+ * @param {number} width that there is
+ * @param {string} label for screen readers
+ * @returns {HTMLElement}
+ */
+export function strips(strips, width, label) {
+  const count = strips[0]?.values.length ?? 0;
+  const name = width < 480 ? 64 : NAME;
+  const pitch = Math.max(4, Math.min(26, (width - name - LAST) / Math.max(1, count)));
+  const long = name + count * pitch + LAST;
+  const picture = draw("svg", { class: "strips", width: long, height: strips.length * HIGH + 16, role: "img", "aria-label": label });
+  strips.forEach((strip, place) => picture.append(...one(strip, place * HIGH + HIGH / 2, name, pitch)));
+  for (let column = 0; column < count; column += Math.max(1, Math.ceil(24 / pitch))) {
+    picture.append(draw("text", { class: "tick", x: name + (column + 0.5) * pitch, y: strips.length * HIGH + 10, "text-anchor": "middle" }, String(column)));
+  }
+  const column = draw("rect", { class: "column", width: pitch, height: strips.length * HIGH, y: 0, x: -100 });
+  picture.append(column);
+  picture.addEventListener("pointermove", (event) => {
+    const place = Math.floor((event.offsetX - name) / pitch);
+    if (place < 0 || place >= count) return hush();
+    column.setAttribute("x", String(name + place * pitch));
+    tell(event.clientX, event.clientY, [`i = ${place}`, ...strips.map((strip) => `${strip.name}: ${strip.values[place]}`)]);
+  });
+  picture.addEventListener("pointerleave", () => {
+    column.setAttribute("x", "-100");
+    hush();
+  });
+  return make("div", { class: "strips-scroll" }, picture);
+}
+
+/** @param {Strip} strip @param {number} middle @param {number} left @param {number} pitch */
+function one({ name, values, end, behind }, middle, left, pitch) {
+  const most = end ?? values.reduce((high, each) => Math.max(high, Math.abs(each)), 0);
+  const tall = (/** @type {number} */ value) => (most > 0 ? (Math.abs(value) / most) * (HIGH / 2 - 5) : 0);
+  const bars = (/** @type {number[]} */ of, /** @type {string} */ extra) => of.map((value, place) => draw("rect", {
+    class: `${value < 0 ? "below-zero" : "above-zero"}${extra}`, x: (left + place * pitch + 0.5).toFixed(1), width: Math.max(1, pitch - 1.5).toFixed(1),
+    y: (value < 0 ? middle : middle - tall(value)).toFixed(2), height: Math.max(0.5, tall(value)).toFixed(2),
+  }));
+  return [
+    draw("text", { class: "strip-name", x: 0, y: middle - 3 }, name),
+    draw("text", { class: "tick", x: 0, y: middle + 12 }, `± ${figures(most)}`),
+    draw("line", { class: "zero", x1: left, x2: left + values.length * pitch, y1: middle, y2: middle }),
+    ...(behind ? bars(behind, " faint") : []),
+    ...bars(values, ""),
+  ];
+}
