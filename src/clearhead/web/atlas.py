@@ -19,7 +19,7 @@ from clearhead.web.answer import Answer, packed
 from clearhead.web.place import crosses, parts_of
 from clearhead.web.pooling import field_of, pooled, roots
 from clearhead.web.session import Session
-from clearhead.web.weighing import weighed, wide
+from clearhead.web.weighing import Block, blocks_of, weighed, wide
 
 MOST_BYTES = 556_000
 """All pictures and all scores together, so that the answer stays below 560 KB."""
@@ -67,8 +67,12 @@ def _of_part(
     queries, keys = layers[0].q.shape[-2], layers[0].k.shape[-2]
     field = field_of(queries, side), field_of(keys, side)
     patterns = _patterns(part, queries, keys, ids, layers[0].q)
-    pictures, scores = zip(*(_of_layer(ran, field, patterns) for ran in layers), strict=True)
-    whole = torch.stack(pictures).cpu().numpy()
+    # Layers that look alike share one mask: its blocks are made once.
+    masks = {id(ran.visible): ran for ran in layers}
+    blocks = {mask: blocks_of(ran, field) for mask, ran in masks.items()}
+    made = [_of_layer(ran, field, patterns, blocks[id(ran.visible)]) for ran in layers]
+    counts = {name: 0 if pattern is None else int(pattern.any(-1).sum()) for name, pattern in patterns.items()}
+    whole = torch.stack([picture for picture, _ in made]).cpu().numpy()
     header = {
         "name": part,
         "layers": len(layers),
@@ -79,23 +83,25 @@ def _of_part(
         "pooled": list(field),
         "queries": queries,
         "keys": keys,
-        "scores": {name: _plain([each[name] for each in scores]) for name in (*PATTERNS, "entropy")},
+        "scores": {
+            name: _plain([sums[name] / count for _, sums in made]) if count else None
+            for name, count in {**counts, "entropy": queries}.items()
+        },
     }
     return header, whole
 
 
 def _of_layer(
-    ran: Ran, field: tuple[int, int], patterns: Mapping[str, Tensor | None]
-) -> tuple[Tensor, dict[str, Tensor | None]]:
-    """Pictures of the heads (H,rows,columns), and for each kind the score of each head (H)."""
+    ran: Ran, field: tuple[int, int], patterns: Mapping[str, Tensor | None], blocks: Sequence[Block]
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Pictures of the heads (H,rows,columns); for each kind and the entropy the sums of each head (H) over the queries."""
     ran = wide(ran)
     heads, queries = ran.q.shape[-3:-1]
     rows, columns = (-(-size // each) for size, each in zip((queries, ran.k.shape[-2]), field, strict=True))
     picture = ran.q.new_zeros(heads, rows, columns)
-    sums = {name: ran.q.new_zeros(heads) for name in patterns}
-    entropy = ran.q.new_zeros(heads)
-    for block in weighed(ran, field):
-        weights, (first, after) = block.weights, (block.queries.start, block.queries.stop)
+    sums = {name: ran.q.new_zeros(heads) for name in (*patterns, "entropy")}
+    for block, weights in weighed(ran, blocks):
+        first, after = block.queries.start, block.queries.stop
         small = pooled(weights, field)
         corner = first // field[0], block.keys.start // field[1]
         picture[:, corner[0] : corner[0] + small.shape[1], corner[1] : corner[1] + small.shape[2]] = small
@@ -103,10 +109,8 @@ def _of_layer(
             if pattern is not None:
                 wanted = pattern[first:after, block.keys.start : block.keys.stop].to(weights.dtype)
                 sums[name] += weights.flatten(1) @ wanted.flatten()
-        entropy += entropies(weights, ran.sinks is not None).sum(-1)
-    counts = {name: 0 if pattern is None else int(pattern.any(-1).sum()) for name, pattern in patterns.items()}
-    means = {name: each / counts[name] if counts[name] else None for name, each in sums.items()}
-    return roots(picture), {**means, "entropy": entropy / queries}
+        sums["entropy"] += entropies(weights, ran.sinks is not None).sum(-1)
+    return roots(picture), sums
 
 
 def entropies(weights: Tensor, shared: bool) -> Tensor:
@@ -138,12 +142,6 @@ def _ids_of(session: Session, part: str) -> Sequence[int]:
     return session.source if part.startswith("encoder.") else session.ids
 
 
-def _plain(layers: Sequence[Tensor | None]) -> list[list[float | None]] | None:
-    """Numbers of all layers and heads, with five places; None for what is no number, and for a kind that means nothing here."""
-    if any(each is None for each in layers):
-        return None
-    return [
-        [round(value, 5) if math.isfinite(value) else None for value in each.tolist()]
-        for each in layers
-        if each is not None
-    ]
+def _plain(layers: Sequence[Tensor]) -> list[list[float | None]]:
+    """Numbers of all layers and heads, with five places; None for what is no number."""
+    return [[round(value, 5) if math.isfinite(value) else None for value in each.tolist()] for each in layers]

@@ -13,7 +13,7 @@ from clearhead.web.atlas import entropies
 from clearhead.web.place import place_of
 from clearhead.web.pooling import field_of, pooled, roots
 from clearhead.web.session import Session
-from clearhead.web.weighing import one_head, weighed
+from clearhead.web.weighing import blocks_of, one_head, weighed
 
 SIDE = 512
 """The most rows and columns of the picture."""
@@ -40,8 +40,8 @@ def answer(session: Session, query: Mapping[str, str]) -> Answer:
     picture = ran.q.new_zeros(1, -(-queries // field[0]), -(-keys // field[1]))
     rows: dict[str, list[Tensor]] = {name: [] for name in ("entropy", "distance", "largest", "sum")}
     difference = ran.q.new_zeros(())
-    for block in weighed(ran, field):
-        weights, some = block.weights, slice(block.keys.start, block.keys.stop)
+    for block, weights in weighed(ran, blocks_of(ran, field)):
+        some = slice(block.keys.start, block.keys.stop)
         small = pooled(weights, field)
         corner = block.queries.start // field[0], block.keys.start // field[1]
         picture[:, corner[0] : corner[0] + small.shape[1], corner[1] : corner[1] + small.shape[2]] = small

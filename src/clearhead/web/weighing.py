@@ -6,7 +6,7 @@ the block may see, the softmax is one call, and all stays in the wider of float3
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torch
@@ -20,14 +20,16 @@ AT_ONCE = 2**19
 """How many weights are held at once, about: 2 MB in float32, which the caches of a processor hold."""
 
 
-class Weighed(NamedTuple):
-    """The weights of some queries over the keys that they may see."""
+class Block(NamedTuple):
+    """Some queries, and the keys that they may see."""
 
     queries: range
     keys: range
-    """From the first that some query may see to the last; all others have the weight 0."""
-    weights: Tensor
-    """(h,t,s)."""
+    """From the first that some of them may see, at the begin of a field, to the last; all others have the weight 0."""
+    hidden: Tensor | None
+    """Where a query may not look, (H,t,s) or (1,t,s); None if it may look everywhere."""
+    blind: Tensor | None
+    """Which queries may look at nothing, (H,t,1) or (1,t,1); None if there is none."""
 
 
 def wide(ran: Ran) -> Ran:
@@ -58,60 +60,68 @@ def one_head(ran: Ran, head: int) -> Ran:
     )
 
 
-def weighed(ran: Ran, field: tuple[int, int] = (1, 1)) -> Iterator[Weighed]:
-    """The weights of all heads of the first row of the batch, block by block: each block's queries and keys begin at whole fields.
+def blocks_of(ran: Ran, field: tuple[int, int] = (1, 1)) -> list[Block]:
+    """In which blocks the weights are made, and what is hidden in each. Layers with the same mask and as many heads have the same.
+
+    Args:
+        ran: what a kernel worked on.
+        field: how many queries and keys belong together; each block's queries and keys begin at whole fields.
+    """
+    (heads, queries), keys = ran.q.shape[-3:-1], ran.k.shape[-2]
+    seen = first_row(ran.visible.matrix(ran.q.device)).expand(-1, queries, keys)
+    step = max(AT_ONCE // (heads * keys) // field[0], 1) * field[0]
+    return [_block(seen, range(start, min(start + step, queries)), field[1]) for start in range(0, queries, step)]
+
+
+def _block(seen: Tensor, queries: range, field: int) -> Block:
+    rows = seen[:, queries.start : queries.stop]
+    places = rows.flatten(0, 1).any(0).nonzero()
+    first, after = (int(places[0]) // field * field, int(places[-1]) + 1) if len(places) else (0, 1)
+    rows = rows[..., first:after]
+    if bool(rows.all()):
+        return Block(queries, range(first, after), None, None)
+    some = rows.any(-1, keepdim=True)
+    return Block(queries, range(first, after), ~rows, None if bool(some.all()) else ~some)
+
+
+def weighed(ran: Ran, blocks: Sequence[Block]) -> Iterator[tuple[Block, Tensor]]:
+    """The weights (h,t,s) of all heads of the first row of the batch, block by block.
 
     Args:
         ran: what a kernel worked on, `wide`.
-        field: how many queries and keys belong together.
+        blocks: its `blocks_of`.
     """
     q, k = ran.q[0], ran.k[0]
     (heads, queries, width), (groups, keys) = q.shape, k.shape[:2]
     scale = width**-0.5 if ran.scale is None else ran.scale
-    q, turned = (q * scale).reshape(groups, heads // groups, queries, width), k.mT
+    q, k = (q * scale).reshape(groups, heads // groups, queries, width), k.mT
     bias = None if ran.bias is None else first_row(ran.bias).expand(-1, queries, keys)
-    seen = first_row(ran.visible.matrix(q.device)).expand(-1, queries, keys)
-    step = max(AT_ONCE // (heads * keys) // field[0], 1) * field[0]
-    for start in range(0, queries, step):
-        rows = slice(start, min(start + step, queries))
-        first, last = _span(seen[:, rows], field[1])
-        some = slice(first, last)
-        scores = (q[:, :, rows].reshape(groups, -1, width) @ turned[:, :, some]).reshape(heads, -1, last - first)
+    for block in blocks:
+        rows, some = slice(block.queries.start, block.queries.stop), slice(block.keys.start, block.keys.stop)
+        # The heads that share keys stand below each other, as the queries of one product.
+        scores = (q[:, :, rows].reshape(groups, -1, width) @ k[:, :, some]).reshape(heads, -1, len(block.keys))
         if ran.cap is not None:
             scores = scores.div_(ran.cap).tanh_().mul_(ran.cap)
         if bias is not None:
             scores += bias[:, rows, some]
-        yield Weighed(
-            range(*rows.indices(queries)), range(first, last), _shared(scores, seen[:, rows, some], ran.sinks)
-        )
+        yield block, _shared(scores, block, ran.sinks)
+
+
+def _shared(scores: Tensor, block: Block, sinks: Tensor | None) -> Tensor:
+    """softmax of scores (h,t,s) that are written over; a query that sees nothing has zeros."""
+    if block.hidden is not None:
+        scores.masked_fill_(block.hidden, -torch.inf)
+    weights = scores.softmax(-1)
+    if sinks is not None:
+        # exp(x) / (Σ exp + exp(sink)) is the softmax without the sink, times the part of the sum that the keys have.
+        weights *= (scores.logsumexp(-1, keepdim=True) - sinks[:, None, None].to(scores.dtype)).sigmoid()
+    return weights if block.blind is None else weights.masked_fill_(block.blind, 0.0)
 
 
 def first_row(matrix: Tensor) -> Tensor:
     """What broadcasts to (B,H,T,S), of the first row of the batch: (H,T,S), axes of size 1 standing for all."""
     whole = matrix.reshape((1,) * (4 - matrix.dim()) + tuple(matrix.shape))
     return whole[0]
-
-
-def _shared(scores: Tensor, seen: Tensor, sinks: Tensor | None) -> Tensor:
-    """softmax of scores (h,t,s) that are written over; a query that sees nothing has zeros."""
-    whole = bool(seen.all())
-    if not whole:
-        scores.masked_fill_(~seen, -torch.inf)
-    weights = scores.softmax(-1)
-    if sinks is not None:
-        # exp(x) / (Σ exp + exp(sink)) is the softmax without the sink, times the part of the sum that the keys have.
-        weights *= (scores.logsumexp(-1, keepdim=True) - sinks[:, None, None].to(scores.dtype)).sigmoid()
-    if not whole and not (some := seen.any(-1, keepdim=True)).all():
-        weights.masked_fill_(~some, 0.0)
-    return weights
-
-
-def _span(seen: Tensor, field: int) -> tuple[int, int]:
-    """From the first key that a query sees, at the begin of its field, to behind the last; one key if they see nothing."""
-    places = seen.flatten(0, 1).any(0).nonzero()
-    if not len(places):
-        return 0, 1
-    return int(places[0]) // field * field, int(places[-1]) + 1
 
 
 def _of_head(matrix: Tensor, head: int) -> Tensor:
