@@ -34,13 +34,13 @@ export function bar(model, state, say) {
 function switches(state, say) {
   const other = state.lang === "zh" ? "en" : "zh";
   const dark = state.theme ? state.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  const shown = document.getElementById("help");
   return [
-    carriesAnswers() ? null : make("button", { type: "button", class: "chip", onclick: save, title: say("frame.save_told") }, say("frame.save")),
-    make("button", { type: "button", class: "chip", lang: other === "zh" ? "zh-Hans" : "en", onclick: () => go({ lang: other }) }, say("frame.language")),
+    carriesAnswers() ? null : make("button", { type: "button", class: "chip", id: "save", onclick: save, title: say("frame.save_told") }, say("frame.save")),
+    make("button", { type: "button", class: "chip", id: "language", lang: other === "zh" ? "zh-Hans" : "en", onclick: () => go({ lang: other }) }, say("frame.language")),
     make("button", {
       type: "button",
       class: "chip icon",
+      id: "theme",
       "aria-label": say(dark ? "frame.light" : "frame.dark"),
       title: say(dark ? "frame.light" : "frame.dark"),
       onclick: () => go({ theme: dark ? "light" : "dark" }),
@@ -48,9 +48,10 @@ function switches(state, say) {
     make("button", {
       type: "button",
       class: "chip icon",
+      id: "ask",
       "aria-label": say("frame.help"),
       title: say("frame.help"),
-      onclick: () => /** @type {HTMLDialogElement | null} */ (document.getElementById("help") ?? shown)?.showModal(),
+      onclick: () => /** @type {HTMLDialogElement | null} */ (document.getElementById("help"))?.showModal(),
     }, "?"),
   ].filter((each) => each !== null);
 }

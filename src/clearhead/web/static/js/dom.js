@@ -42,3 +42,14 @@ function filled(element, attributes, children) {
   element.append(...children.filter((child) => child !== null && child !== undefined && child !== false));
   return element;
 }
+
+/**
+ * Draws anew and gives the focus back to the element of the same name.
+ * @param {() => void} drawing
+ */
+export function keepingFocus(drawing) {
+  const id = document.activeElement?.id;
+  drawing();
+  const again = id ? document.getElementById(id) : null;
+  if (again && again !== document.activeElement) again.focus({ preventScroll: true });
+}

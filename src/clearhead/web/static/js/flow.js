@@ -17,6 +17,7 @@ import { blockOf, column, ownName } from "clearhead/wiring.js";
 const drawn = new WeakMap();
 const COSTS = /** @type {const} */ (["parameters", "flops", "bytes"]);
 const TWO_COLUMNS = 640;
+const CELL = 62;
 
 /** @type {import("clearhead/state.js").View} */
 export const view = {
@@ -60,7 +61,7 @@ function begin(element, stages, say) {
   const picture = make("div", { class: "flow-picture" });
   const panel = make("aside", { class: "stage", "aria-live": "polite" });
   const key = make("p", { class: "costs-key quiet" }, ...COSTS.map((cost) => make("span", { class: `cost-${cost}` },
-    `${say(`flow.${cost}`)} ${said(cost, stages.reduce((sum, stage) => sum + stage[cost], 0))}`)));
+    `${say(`flow.${cost}`)} ${said(cost, stages.reduce((sum, stage) => sum + stage[cost], 0))}`)), make("span", { class: "plain" }, say("flow.bars")));
   element.append(key, make("div", { class: "flow" }, picture, panel));
   /** @type {Drawn} */
   const found = { picture, panel, stages, width: 0, layer: -1, focus: "" };
@@ -110,7 +111,7 @@ function paint(found, layer, say) {
 }
 
 function arrowHead() {
-  return draw("defs", {}, draw("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto-start-reverse" },
+  return draw("defs", {}, draw("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 6, markerHeight: 6, orient: "auto-start-reverse" },
     draw("path", { d: "M0 0.8 8 4 0 7.2z", class: "arrow" })));
 }
 
@@ -144,23 +145,25 @@ function blockBox({ x, y, width, height, block, open }, say) {
 }
 
 /** @param {Item} item @param {Stage} stage @param {Record<string, number>} most @param {Say} say */
-function stageBox({ x, y, width, height, name, lane }, stage, most, say) {
+function stageBox({ x, y, width, height, name, title: named, lane }, stage, most, say) {
   const sizes = `${stage.axes.join(" × ")} = ${stage.shape.join(" × ")}`;
-  const title = say(`tensor.${name}`);
-  const narrow = width < 190;
-  const bars = COSTS.map((cost, index) => draw("rect", {
-    class: `cost-${cost}`,
-    x: narrow ? x + 10 : x + width - 74,
-    y: narrow ? y + 35 + index * 3 : y + 12 + index * 8,
-    width: stage[cost] ? Math.max(1.5, (narrow ? width - 20 : 62) * stage[cost] / (most[cost] ?? 1)) : 0,
-    height: narrow ? 2 : 5,
-    rx: 1,
-  }));
+  const title = say(`tensor.${named ?? name}`);
+  const numbers = width >= 400;
+  const narrow = width < 240;
+  const room = width - (numbers ? 3 * CELL + 14 : narrow ? 16 : 96);
+  const short = width < 160 ? stage.shape.join("×") : `${stage.axes.join("·")} = ${stage.shape.join("·")}`;
   return stop(stage.name, { "data-stage": stage.name, class: `tensor ${lane}`, "aria-pressed": "false" }, `${title}: ${sizes}`,
     draw("rect", { x, y, width, height, rx: 8, class: "frame" }),
-    draw("text", { x: x + 10, y: y + 18, class: "name" }, fitted(title, narrow ? width - 14 : width - 96, 13)),
-    draw("text", { x: x + 10, y: y + (narrow ? 31 : 35), class: "shape" }, fitted(narrow ? stage.shape.join("×") : sizes, narrow ? width - 14 : width - 96, 11)),
-    ...bars);
+    draw("text", { x: x + 10, y: y + 18, class: "name" }, fitted(title, room, 13)),
+    draw("text", { x: x + 10, y: y + (narrow ? 31 : 35), class: "shape" }, fitted(narrow ? short : sizes, room, 11)),
+    ...COSTS.flatMap((cost, index) => {
+      // The root of the share: most tensors are small beside the vocabulary's, and would all look like nothing.
+      const share = Math.sqrt(stage[cost] / (most[cost] ?? 1));
+      const full = numbers ? CELL - 10 : narrow ? width - 20 : 62;
+      const [left, top] = numbers ? [x + width - (3 - index) * CELL, y + 30] : narrow ? [x + 10, y + 35 + index * 3] : [x + width - 74, y + 12 + index * 8];
+      const bar = draw("rect", { class: `cost-${cost}`, x: left, y: top, width: share && Math.max(1.5, full * share), height: narrow ? 2 : 5, rx: 1 });
+      return numbers && stage[cost] ? [draw("text", { x: left, y: y + 24, class: "cost" }, said(cost, stage[cost])), bar] : [bar];
+    }));
 }
 
 /** A part of the picture that can be reached and chosen. @param {string} name @param {import("clearhead/dom.js").Attributes} attributes @param {string} label @param {...Element} children */

@@ -3,7 +3,7 @@
 
 import { apiOf, carriesAnswers, isBack, loadModel, open, Refused } from "clearhead/api.js";
 import { bar, foot, tabs, markTab } from "clearhead/bar.js";
-import { make } from "clearhead/dom.js";
+import { keepingFocus, make } from "clearhead/dom.js";
 import { help, listen } from "clearhead/keys.js";
 import { exampleList, showPrompt } from "clearhead/prompt.js";
 import { follow, reach, settle } from "clearhead/scroll.js";
@@ -52,6 +52,10 @@ async function began() {
 
 /** Draws everything around the sections, in the language and theme of the state. */
 function frame() {
+  keepingFocus(surround);
+}
+
+function surround() {
   const state = current();
   if (state.theme) document.documentElement.dataset.theme = state.theme;
   else delete document.documentElement.dataset.theme;
@@ -79,7 +83,7 @@ async function openPrompt() {
     if (mine.signal.aborted) return;
     calm();
     place(resolved({ ...current(), ...given }, model, opened));
-    showPrompt(byId("prompt"), current(), model, say, file);
+    keepingFocus(() => showPrompt(byId("prompt"), current(), model, say, file));
     await drawAll(true);
   } catch (error) {
     if (!mine.signal.aborted) trouble(error, () => void openPrompt());
@@ -120,6 +124,8 @@ function place(state) {
 async function drawAll(anew, before) {
   const mine = ++turn;
   const state = current();
+  // While the sections are empty the column keeps its length, so that what a person looks at stays where it is.
+  byId("views").style.minHeight = anew ? `${byId("views").offsetHeight}px` : "";
   if (anew) lay();
   const order = [...views].sort((one, other) => Number(other.id === state.view) - Number(one.id === state.view));
   for (const view of order) {
@@ -128,6 +134,7 @@ async function drawAll(anew, before) {
     if (mine !== turn && anew) return;
     if (anew) settle(state.view);
   }
+  byId("views").style.minHeight = "";
 }
 
 /** Whether a section looks different now. @param {View} view @param {State} state @param {State} before */

@@ -16,7 +16,7 @@ export function parts(model) {
  */
 export function lengths(part, opened) {
   const own = opened.tokens.length;
-  const source = (Array.isArray(opened.source) ? opened.source : opened.source?.tokens ?? []).length;
+  const source = (opened.source?.tokens ?? []).length;
   if (part === "encoder.attention") return { queries: source, keys: source };
   return { queries: own, keys: part === "decoder.cross_attention" ? source : own };
 }
@@ -36,7 +36,7 @@ export function resolved(state, model, opened) {
   return {
     ...state,
     part,
-    layer: within(state.layer, model.layers),
+    layer: within(state.layer, part === "encoder.attention" ? model.encoder_layers ?? model.layers : model.layers),
     head: within(state.head, model.heads),
     query: state.query < 0 ? Math.max(0, queries - 1) : within(state.query, queries),
     key: state.key < 0 ? 0 : within(state.key, keys),

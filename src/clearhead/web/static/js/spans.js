@@ -4,7 +4,7 @@
  * cut; a token that covers only some bytes of one shares its box.
  */
 
-/** @typedef {{id: number, piece: string, start: number, end: number, bytes?: [number, number] | null}} Token */
+/** @typedef {{id: number, piece: string, start: number, end: number, bytes?: [number, number] | null, special?: boolean, unknown?: boolean}} Token */
 /** @typedef {{text: string, start: number, end: number, tokens: number[]}} Box of characters `start` to `end`, drawn whole, and the tokens that cover them */
 
 /**

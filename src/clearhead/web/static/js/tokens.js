@@ -119,7 +119,8 @@ function boxOf(row, box, index, field, pieces, say) {
     pieces[place] = button;
     return button;
   });
-  const kind = special ? "special" : `tint-${index % 4}`;
+  const unknown = box.tokens.some((place) => row.tokens[place]?.unknown);
+  const kind = special ? "special" : unknown ? "unknown" : `tint-${index % 4}`;
   return make("span", { class: `piece ${kind}${only ? "" : " shared"}` }, only ? null : letters, only ? buttons[0] : make("span", { class: "sharers" }, ...buttons));
 }
 
@@ -133,6 +134,7 @@ function line(row, place, say) {
   const token = /** @type {Token} */ (row.tokens[place]);
   const fields = { place, id: token.id, piece: token.piece, start: token.start, end: token.end - 1, bytes: hex(row.letters, token).join(" ") };
   if (token.start === token.end) return say("tokens.told_special", fields);
+  if (token.unknown) return say("tokens.told_unknown", fields);
   if (token.bytes) return say("tokens.told_bytes", { ...fields, first: token.bytes[0] + 1, last: token.bytes[1] + 1 });
   return say(token.end - token.start === 1 ? "tokens.told_one" : "tokens.told", fields);
 }

@@ -17,12 +17,12 @@
  * @property {Record<string, number | null>} summary
  */
 
-/** @typedef {{kind: "stage" | "block", lane: "spine" | "branch", x: number, y: number, width: number, height: number, stage?: Stage, block?: number, open?: boolean, name: string}} Item */
-/** @typedef {{kind: "line" | "cross" | "plus", points: [number, number][], arrow: boolean}} Wire */
+/** @typedef {{kind: "stage" | "block", lane: "spine" | "branch", x: number, y: number, width: number, height: number, stage?: Stage, block?: number, open?: boolean, name: string, title?: string}} Item */
+/** @typedef {{kind: "path" | "cross" | "plus", points: [number, number][], arrow: boolean}} Wire */
 /** @typedef {{items: Item[], wires: Wire[], bottom: number, ports: Map<string, Item>}} Column */
 
 export const ROW = 46;
-const GAP = 10;
+const GAP = 14;
 const FOLDED = 22;
 const SPINE = 18;
 const INDENT = 42;
@@ -67,7 +67,7 @@ export function column(stages, opened, { left, top, width }) {
   }
   for (const stage of loose) if (!early.includes(stage)) onSpine(place, stage);
   const last = drawn.items[drawn.items.length - 1];
-  drawn.wires.unshift({ kind: "line", arrow: true, points: [[spine, top + ROW / 2], [spine, (last?.y ?? top) + (last?.height ?? 0) / 2]] });
+  drawn.wires.unshift({ kind: "path", arrow: true, points: [[spine, top + ROW / 2], [spine, (last?.y ?? top) + (last?.height ?? 0) / 2]] });
   drawn.bottom = place.y;
   return drawn;
 }
@@ -83,11 +83,11 @@ function add(place, item, gap = GAP) {
   return whole;
 }
 
-/** @param {Place} place @param {Stage} stage */
-function onSpine(place, stage) {
-  const item = add(place, { kind: "stage", lane: "spine", x: place.x, width: place.width, height: ROW, stage, name: ownName(stage.name) });
+/** @param {Place} place @param {Stage} stage @param {string} [ending] of its title: a sum whose block has no norm before the branch is normed itself */
+function onSpine(place, stage, ending = "") {
+  const item = add(place, { kind: "stage", lane: "spine", x: place.x, width: place.width, height: ROW, stage, name: ownName(stage.name), title: ownName(stage.name) + ending });
   const middle = item.y + ROW / 2;
-  place.drawn.wires.push({ kind: "line", arrow: false, points: [[place.spine, middle], [place.x, middle]] });
+  place.drawn.wires.push({ kind: "path", arrow: false, points: [[place.spine, middle], [place.x, middle]] });
   if (SUMS.has(item.name) || item.name === "positions") place.drawn.wires.push({ kind: "plus", arrow: false, points: [[place.spine, middle]] });
   return item;
 }
@@ -105,7 +105,7 @@ function inside(place, stages) {
     const end = along(place, [of(`${branch}_norm`), ...own], parallel ? from : place.y - GAP / 2);
     const sum = of({ attention: "middle", cross_attention: "crossed", feedforward: "output" }[branch] ?? "");
     if (sum) {
-      const item = onSpine(place, sum);
+      const item = onSpine(place, sum, of(`${branch}_norm`) ? "" : "_normed");
       join(place, end, item);
       if (aside) join(place, aside, item, 8);
     } else if (parallel) aside = end;
@@ -137,10 +137,13 @@ function along(place, stages, from) {
     if (!before.length) {
       const [first] = items;
       const middle = first ? first.y + ROW / 2 : from;
-      place.drawn.wires.push({ kind: "line", arrow: true, points: [[place.spine, from], [place.x + 8, from], [place.x + 8, middle], [x, middle]] });
+      place.drawn.wires.push({ kind: "path", arrow: true, points: [[place.spine, from], [place.x + 8, from], [place.x + 8, middle], [x, middle]] });
     }
     for (const above of before) {
-      for (const below of items) place.drawn.wires.push({ kind: "line", arrow: true, points: [[mid(above), above.y + ROW], [mid(below), below.y]] });
+      const turn = above.y + ROW + 5;
+      for (const below of items) {
+        place.drawn.wires.push({ kind: "path", arrow: true, points: [[mid(above), above.y + ROW], [mid(above), turn], [mid(below), turn], [mid(below), below.y]] });
+      }
     }
     before = items;
   }
@@ -171,5 +174,5 @@ function join(place, end, sum, shift = 0) {
   const x = place.x + 8 + shift;
   const target = sum.y + ROW / 2;
   const points = /** @type {[number, number][]} */ ([[end.x, end.y + ROW / 2], [x, end.y + ROW / 2], [x, middle], [place.spine + 9, middle], [place.spine + 9, target - 6]]);
-  place.drawn.wires.push({ kind: "line", arrow: false, points });
+  place.drawn.wires.push({ kind: "path", arrow: false, points });
 }
