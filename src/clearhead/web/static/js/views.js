@@ -1,8 +1,11 @@
 // @ts-check
 /** The sections of the page, in the order in which they stand. */
 
+import { view as atlas } from "clearhead/atlas.js";
+import { view as cell } from "clearhead/cell.js";
 import { view as flow } from "clearhead/flow.js";
+import { view as head } from "clearhead/head.js";
 import { view as tokens } from "clearhead/tokens.js";
 
 /** @type {import("clearhead/state.js").View[]} */
-export const views = [tokens, flow];
+export const views = [tokens, flow, atlas, head, cell];
