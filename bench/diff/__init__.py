@@ -1,0 +1,1 @@
+"""How good `clearhead diff` is: pairs with one planted difference, and equal pairs in other styles."""
