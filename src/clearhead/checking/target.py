@@ -235,7 +235,8 @@ def _installed(place: str) -> bool:
 
 def _needs_nothing(function: Any) -> bool:
     """Whether a function can be called without an argument, and its name is not that of a formula."""
-    if not inspect.isfunction(function):
+    inner = function.func if isinstance(function, partial) else function
+    if not (inspect.isfunction(inner) or (inner is not function and isinstance(inner, type))):
         return False
     try:
         parameters = inspect.signature(function).parameters.values()
