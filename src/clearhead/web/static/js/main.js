@@ -59,6 +59,7 @@ function surround() {
   const state = current();
   if (state.theme) document.documentElement.dataset.theme = state.theme;
   else delete document.documentElement.dataset.theme;
+  document.title = `${model.name} · clearhead`;
   byId("skip").textContent = say("frame.skip");
   byId("bar").replaceChildren(...bar(model, state, say));
   byId("tabs").replaceChildren(...tabs(views, state, say));
@@ -149,12 +150,15 @@ async function drawView(view) {
   if (!panel) return;
   panel.stop.abort();
   const mine = (panel.stop = new AbortController());
+  // It may measure itself, so it is in sight while it draws; what could not be drawn anew does not stay as if it were.
+  panel.body.hidden = false;
   try {
     await view.show(panel.body, current(), apiOf(mine.signal), say);
     if (!mine.signal.aborted) panel.line.replaceChildren();
   } catch (error) {
     if (mine.signal.aborted) return;
     if (error instanceof Refused && error.kind === "lost") return trouble(error, () => void openPrompt());
+    panel.body.hidden = true;
     panel.line.replaceChildren(message(error));
     if (!(error instanceof Refused)) throw error;
   }

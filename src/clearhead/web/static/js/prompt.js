@@ -27,7 +27,7 @@ export function showPrompt(element, state, model, say, closed) {
     event.preventDefault();
     if (!closed) open();
   });
-  element.replaceChildren(form, closed ? make("p", { class: "caption" }, say("prompt.closed")) : examples(model, state, say));
+  element.replaceChildren(form, closed ? make("p", { class: "caption" }, say("prompt.closed")) : examples(model, state, say), make("p", { class: "caption intro" }, say("frame.intro")));
   for (const each of [text, target]) if (each) grow(each.area);
 }
 

@@ -1,6 +1,7 @@
 // @ts-check
 /** One tensor of the forward: what it is, its axes, its numbers, its formula, the line that computes it, and a picture of it. */
 
+import { Refused } from "clearhead/api.js";
 import { make } from "clearhead/dom.js";
 import { bytes, figures, has, short, whole } from "clearhead/say.js";
 import { go } from "clearhead/state.js";
@@ -17,15 +18,20 @@ import { ownName } from "clearhead/wiring.js";
  * @param {Say} say
  */
 export async function showStage(panel, stage, api, say) {
+  panel.classList.toggle("empty", !stage);
   if (!stage) return panel.replaceChildren(make("p", { class: "quiet" }, say("flow.choose")));
   if (panel.getAttribute("data-shown") === stage.name && panel.querySelector("h3")) return;
   panel.setAttribute("data-shown", stage.name);
   const room = make("figure", { class: "stage-picture" });
   panel.replaceChildren(...told(stage, say), room);
-  const { header, arrays } = await api.get("stage", { name: stage.name });
-  if (!arrays.picture) return;
+  const answer = await api.get("stage", { name: stage.name }).catch((error) => {
+    if (!(error instanceof Refused) || error.kind === "lost") throw error;
+    room.append(make("p", { class: "quiet" }, error.kind === "absent" ? say("stage.absent") : error.message));
+  });
+  if (!answer?.arrays.picture) return;
+  const { header } = answer;
   const end = Math.max(Math.abs(header.least ?? 0), Math.abs(header.most ?? 0)) || 1;
-  room.append(picture(arrays.picture, say("stage.picture", { name: stage.name })), scale(end),
+  room.append(picture(answer.arrays.picture, say("stage.picture", { name: stage.name })), scale(end),
     make("figcaption", { class: "caption" }, say("stage.picture_told", { rows: rowsOf(stage, -2, say), columns: rowsOf(stage, -1, say) })));
 }
 
@@ -45,7 +51,7 @@ function told(stage, say) {
   const kind = own.replace("cross_attention.", "attention.");
   const about = [`about.${own}`, `about.${kind}`].find(has);
   const axes = stage.axes.map((axis, place) => make("tr", {}, make("th", { scope: "row" }, axis), make("td", {}, say(`axis.${axis}`)),
-    make("td", { class: "number" }, whole(stage.shape[place] ?? 0))));
+    make("td", { class: "size" }, whole(stage.shape[place] ?? 0))));
   const { mean, std, least, most } = stage.summary ?? {};
   /** @type {[string, string, string][]} */
   const numbers = [

@@ -134,18 +134,29 @@ export function watch(watcher) {
 export function begin(first) {
   now = parsed(location.hash, first);
   addEventListener("hashchange", () => {
+    clearTimeout(pending);
     const before = now;
     now = parsed(location.hash, { ...first, lang: now.lang, theme: now.theme });
     if (address(now) !== address(before)) for (const each of watchers) each(now, before);
   });
 }
 
+let pending = 0;
+
 /** @param {boolean} step */
 function remember(step) {
+  clearTimeout(pending);
+  if (step) return write("pushState");
+  // A key that is held changes the state thirty times a second; a browser counts how often a page writes its address.
+  pending = setTimeout(() => write("replaceState"), 80);
+}
+
+/** @param {"pushState" | "replaceState"} how */
+function write(how) {
   try {
-    history[step ? "pushState" : "replaceState"](null, "", address(now));
+    history[how](null, "", address(now));
   } catch (error) {
-    // A frame without an origin of its own (a notebook) and a browser that counts calls may refuse; the state here is what is shown.
+    // A frame without an origin of its own (a notebook) may be refused; the state here is what is shown.
     if (!(error instanceof DOMException)) throw error;
   }
 }
