@@ -30,8 +30,9 @@ let placing = false;
 const byId = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
 
 async function start() {
-  const wanted = new URLSearchParams(location.search).get("lang") ?? navigator.language;
-  const first = parsed(document.documentElement.dataset.state ?? "", { ...FIRST, lang: wanted.startsWith("zh") ? "zh" : "en" });
+  const wanted = new URLSearchParams(location.search).get("lang");
+  const first = parsed(document.documentElement.dataset.state ?? "", { ...FIRST, lang: language(navigator.language) });
+  if (wanted) first.lang = language(wanted);
   begin(first);
   watch(changed);
   listen(views, (id) => reach(id));
@@ -39,6 +40,9 @@ async function start() {
   await speak(current().lang);
   await began();
 }
+
+/** @param {string} name @returns {"en" | "zh"} */
+const language = (name) => (name.startsWith("zh") ? "zh" : "en");
 
 async function began() {
   try {
