@@ -2,7 +2,6 @@
 /** All heads at once: a small picture of each, how much it looks like the kinds that are known, and one of them enlarged beside them. */
 import { legend } from "clearhead/colours.js";
 import { make } from "clearhead/dom.js";
-import { figures } from "clearhead/say.js";
 import { reach } from "clearhead/scroll.js";
 import { go } from "clearhead/state.js";
 import { behind } from "clearhead/table.js";
@@ -15,7 +14,11 @@ import { hush, tell } from "clearhead/tooltip.js";
 /** @typedef {import("clearhead/thumbnails.js").Place} Place */
 
 const KINDS = ["previous", "induction", "sink", "entropy"];
-const ENLARGED = 208;
+const ENLARGED = 400;
+/** The least room of the enlarged head, in pixels, as in the style sheet. */
+const BESIDE = 256;
+/** From which width on, in pixels, the style sheet puts the enlarged head beside the pictures. */
+const WIDE = 760;
 
 /**
  * @typedef {object} Panel what stands in an element
@@ -47,7 +50,7 @@ async function show(element, state, api, say) {
     panels.set(element, panel);
     element.replaceChildren(...parts(panel, say));
     const { room } = panel;
-    new ResizeObserver(() => room.isConnected && lay(/** @type {Panel} */ (panels.get(element)), say)).observe(room);
+    new ResizeObserver(() => room.isConnected && lay(/** @type {Panel} */ (panels.get(element)), say)).observe(element);
   }
   latest = panel;
   panel.state = state;
@@ -73,7 +76,7 @@ function built(answer, say, state) {
   const sorts = ["", ...KINDS].map((sort) =>
     make("button", { type: "button", class: "chip", title: say(`atlas.${sort || "position"}.told`), onclick: () => go({ sort }) }, say(`atlas.${sort || "position"}`)));
   const table = behind(say("atlas.table"));
-  return { answer, grids, sorts, table, beside: make("aside", { class: "atlas-head" }), laid: "", room: make("div", { class: "atlas-grids" }), state };
+  return { answer, grids, sorts, table, beside: make("div", { class: "atlas-head" }), laid: "", room: make("div", { class: "atlas-grids" }), state };
 }
 
 /** @param {Panel} panel @param {Say} say */
@@ -99,7 +102,7 @@ const headName = ({ layer, head }, say) => say("head.name", { layer, head });
 function told(part, { layer, head }, say) {
   return KINDS.map((kind) => {
     const score = part.scores[kind]?.[layer]?.[head] ?? null;
-    return [say(`atlas.${kind}`), score === null ? say("atlas.none") : kind === "entropy" ? say("atlas.nats", { value: figures(score) }) : figures(score)];
+    return [say(`atlas.${kind}`), score === null ? say("atlas.none") : kind === "entropy" ? say("atlas.nats", { value: score.toFixed(3) }) : score.toFixed(3)];
   });
 }
 
@@ -116,14 +119,17 @@ function ordered(part, sort) {
 /** Puts the heads in their order, where it or the width has changed, and marks the chosen one. @param {Panel} panel @param {Say} say */
 function lay(panel, say) {
   const { state, room } = panel;
-  const laid = `${state.sort} ${room.clientWidth} ${devicePixelRatio}`;
+  const whole = room.parentElement?.clientWidth || 320;
+  // Beside the pictures stands the enlarged head, where there is room for it.
+  const width = whole > WIDE ? whole - BESIDE - 24 : whole;
+  const laid = `${state.sort} ${width} ${devicePixelRatio}`;
   for (const grid of panel.grids) {
     grid.chosen = grid.part.name === state.part ? { layer: state.layer, head: state.head } : null;
     if (laid === panel.laid) grid.mark();
     else {
       const scores = grid.part.scores[state.sort];
       const named = (/** @type {Place} */ { layer, head }) => `${layer}.${head} ${short(scores[layer]?.[head])}`;
-      grid.lay(ordered(grid.part, state.sort), scores ? named : null, room.clientWidth || 320);
+      grid.lay(ordered(grid.part, state.sort), scores ? named : null, width);
     }
   }
   if (laid === panel.laid) return;
@@ -154,11 +160,11 @@ function enlarge(panel, say) {
     make("h3", {}, headName(place, say)),
     canvas,
     make("p", { class: "quiet" }, grid.grouped ? say("head.shares", { group: Math.floor((place.head * grid.part.kv_heads) / grid.part.heads) }) : say("atlas.axes")),
-    make("dl", { class: "scores" }, ...KINDS.flatMap((kind, number) => {
+    make("dl", { class: "scores" }, ...KINDS.map((kind, number) => {
       const score = grid.part.scores[kind]?.[place.layer]?.[place.head] ?? 0;
-      const long = make("i");
-      long.style.width = `${100 * (kind === "entropy" ? score / whole : score)}%`;
-      return [make("dt", { title: say(`atlas.${kind}.told`) }, scores[number][0]), make("dd", {}, make("span", { class: "share", "aria-hidden": "true" }, long), scores[number][1])];
+      const line = make("div", { class: "score", title: say(`atlas.${kind}.told`) }, make("dt", {}, scores[number][0]), make("dd", {}, scores[number][1]));
+      line.style.setProperty("--share", `${(100 * (kind === "entropy" ? score / whole : score)).toFixed(1)}%`);
+      return line;
     })),
     make("button", { type: "button", class: "chip", onclick: () => reach("head") }, say("atlas.open")),
   );

@@ -5,7 +5,7 @@ import { choose, choosers, refilled } from "clearhead/headtools.js";
 import { labelsOf, placed } from "clearhead/labels.js";
 import { figures } from "clearhead/say.js";
 import { go } from "clearhead/state.js";
-import { strips } from "clearhead/strips.js";
+import { ribbon, strips } from "clearhead/strips.js";
 import { turns } from "clearhead/turns.js";
 
 /** @typedef {import("clearhead/state.js").State} State */
@@ -27,14 +27,14 @@ async function show(element, state, api, say) {
   const labels = labelsOf(/** @type {any} */ (told.header), part);
   lengths = { queries: labels.queries.length, keys: labels.keys.length };
   if (!lengths.queries || !lengths.keys) return element.replaceChildren(make("p", {}, say("cell.empty")));
-  const { header: cell } = await api.get("cell", { part, layer, head, query, key });
+  const [{ header: cell }, row] = await Promise.all([api.get("cell", { part, layer, head, query, key }), api.get("row", { part, layer, head, query })]);
   if (!element.firstChild) element.append(make("div", { class: "row-of-tools" }, ...choosers(state, api.model(), say), ...positions(labels, say)), make("div", { class: "steps", tabindex: 0 }));
   const [tools, steps] = /** @type {HTMLElement[]} */ ([...element.children]);
   choose(tools, state);
   for (const select of tools.querySelectorAll("select[data-place]")) if (select instanceof HTMLSelectElement) filled(select, labels, state);
   steps.setAttribute("aria-label", say("cell.steps", { query: placed(labels.queries, query), key: placed(labels.keys, key) }));
   const width = (steps.clientWidth || 640) - 34;
-  refilled(steps, [sentence(cell, labels, state, say), ...all(cell, width, say).map((step, place) => card(step, place + 1))]);
+  refilled(steps, [sentence(cell, labels, state, say), ...all(cell, row, width, say).map((step, place) => card(step, place + 1))]);
 }
 
 /** @param {import("clearhead/labels.js").Labels} labels @param {Say} say */
@@ -73,9 +73,10 @@ function factor(value) {
   return value < 0 ? ["(", number(value), ")"] : [number(value)];
 }
 
-/** All steps of a cell. @param {any} cell @param {number} width @param {Say} say @returns {Step[]} */
-function all(cell, width, say) {
-  return [turned(cell, say), product(cell, width, say), scaled(cell, say), masked(cell, say), shared(cell, say), mixed(cell, width, say)].filter((step) => step !== null);
+/** All steps of a cell. @param {any} cell @param {import("clearhead/state.js").Answer} row @param {number} width @param {Say} say @returns {Step[]} */
+function all(cell, { arrays }, width, say) {
+  const [weights, visible] = [arrays.weights.data, arrays.visible.data];
+  return [turned(cell, say), product(cell, width, say), scaled(cell, say), masked(cell, visible, say), shared(cell, weights, say), mixed(cell, width, say)].filter((step) => step !== null);
 }
 
 /** @param {any} cell @param {Say} say @returns {Step | null} */
@@ -86,7 +87,7 @@ function turned({ rotation, q, k, query, key }, say) {
   return {
     title: say("cell.turn"),
     told: say(rotation.interleaved ? "cell.turn_told_neighbours" : "cell.turn_told_halves", { turned: rotation.turned, half: rotation.turned / 2, width: q.after.length }),
-    formula: first === undefined ? [] : [say("cell.turn_angles"), ` q: ${query} · θ, k: ${key} · θ; θ₀ → `, number(first), `, `, number(rotation.angles.k[0]), " rad"],
+    formula: first === undefined ? [] : [say("cell.turn_angles"), ` q: ${query} × θ₀ = `, number(first), `, k: ${key} × θ₀ = `, number(rotation.angles.k[0])],
     picture: make("div", {}, side("q", q), side("k", k)),
   };
 }
@@ -123,27 +124,26 @@ function scaled({ dot, scale, cap, bias, score, q }, say) {
   };
 }
 
-/** @param {any} cell @param {Say} say @returns {Step} */
-function masked({ visible, score }, say) {
+/** @param {any} cell @param {ArrayLike<number>} seen of every key @param {Say} say @returns {Step} */
+function masked({ visible, score, key }, seen, say) {
   return {
     title: say("cell.mask"),
     told: say(visible ? "cell.seen_told" : "cell.unseen_told"),
-    formula: visible ? ["✓ ", number(score)] : ["✗ ", number(score), " → −∞"],
+    formula: [make("span", { class: "verdict" }, visible ? "✓ " : "✗ "), number(score), visible ? "" : " → −∞"],
+    picture: ribbon(Array.from(seen, (each) => ({ share: 1 / seen.length, kind: each ? "seen" : "unseen" })), key, say("cell.mask_picture")),
   };
 }
 
-/** @param {any} cell @param {Say} say @returns {Step} */
-function shared({ score, visible, highest, exponential, total, weight, sink }, say) {
+/** @param {any} cell @param {ArrayLike<number>} weights of every key @param {Say} say @returns {Step} */
+function shared({ score, visible, highest, exponential, total, weight, sink, key }, weights, say) {
   const told = [say("cell.softmax_told"), sink ? say("cell.sink_told", { weight: figures(sink.weight) }) : ""].filter(Boolean).join(" ");
   if (highest === null) return { title: say("cell.softmax"), told: say("cell.blind_told"), formula: [say("cell.weight"), " = 0"] };
   const exponent = visible ? ["exp(", number(score), " − ", ...factor(highest), ")"] : ["exp(−∞)"];
-  const long = make("span", { class: "bar-fill" });
-  long.style.width = `${100 * weight}%`;
   return {
     title: say("cell.softmax"),
     told,
     formula: [...exponent, " = ", number(exponential), "; ", say("cell.weight"), " = ", number(exponential), " ÷ ", number(total), " = ", number(weight)],
-    picture: make("div", { class: "whole-bar", role: "img", "aria-label": say("cell.softmax_picture", { weight: figures(100 * weight) }) }, long),
+    picture: ribbon(Array.from(weights, (share) => ({ share, kind: "share" })), key, say("cell.softmax_picture", { weight: figures(100 * weight) })),
   };
 }
 
@@ -155,7 +155,7 @@ function mixed({ weight, v, share, mixed: whole }, width, say) {
   return {
     title: say("cell.mix"),
     told: `${say("cell.mix_told")} ${say("cell.mix_share", { share: figures(100 * along), size: figures(part) })}`,
-    formula: [...factor(weight), " × ", ...factor(v[0]), " = ", number(share[0]), "; ", say("cell.mixed"), " = ", number(whole[0])],
+    formula: [say("cell.weight"), " × v₀ = ", number(weight), " × ", ...factor(v[0]), " = ", number(share[0]), "; ", say("cell.mixed"), "₀ = ", number(whole[0])],
     picture: strips([
       { name: "v", values: v },
       { name: say("cell.share"), values: share, end },

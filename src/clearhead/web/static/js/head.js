@@ -67,7 +67,8 @@ async function show(element, state, api, say) {
     refilled(panel.tools, [...choosers(state, api.model(), say), ...switches(panel)]);
   }
   choose(panel.tools, state);
-  if (state.drawing !== "arcs") draw(panel);
+  panel.key.hidden = state.drawing === "arcs";
+  if (!panel.key.hidden) draw(panel);
   if (!panel.labels.queries.length) return;
   const row = await api.get("row", { part, layer, head, query });
   panel.weights = row.arrays.weights.data;

@@ -15,6 +15,9 @@ export function visible(text) {
   return whole.length > LONGEST ? `${whole.slice(0, LONGEST - 1).join("")}…` : whole.join("");
 }
 
+/** Digits below the line. @param {string} digits */
+const low = (digits) => digits.replace(/\d/g, (digit) => String.fromCharCode(0x2080 + Number(digit)));
+
 /** @param {Token} token @param {string[]} characters of the text */
 function name(token, characters) {
   if (token.start === token.end) return visible(token.piece);
@@ -22,7 +25,7 @@ function name(token, characters) {
   const bytes = new TextEncoder().encode(covered).length;
   const part = token.bytes && token.bytes[1] - token.bytes[0] + 1 < bytes;
   // Of a character that several tokens share, each says which of its bytes it is.
-  return part && token.bytes ? `${visible(covered)}[${token.bytes[0]}–${token.bytes[1]}]` : visible(covered);
+  return part && token.bytes ? visible(covered) + low([...new Set(token.bytes)].join("₋")) : visible(covered);
 }
 
 /** @param {{text: string, tokens: Token[]}} told */
@@ -45,7 +48,7 @@ export function labelsOf(told, part) {
   return { queries: own, keys: part.endsWith("cross_attention") ? source : own };
 }
 
-/** A position and its token: "3 cat". @param {string[]} labels @param {number} place */
+/** A position and its token: 3 “cat”. @param {string[]} labels @param {number} place */
 export function placed(labels, place) {
-  return `${place} ${labels[place] ?? ""}`.trim();
+  return labels[place] === undefined ? String(place) : `${place} “${labels[place]}”`;
 }

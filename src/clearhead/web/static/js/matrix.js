@@ -137,7 +137,7 @@ export class Matrix {
     context.imageSmoothingEnabled = false;
     context.drawImage(this.picture, this.x, this.y, columns * size, rows * size);
     if (size >= APART) {
-      context.globalAlpha = 0.09;
+      context.globalAlpha = 0.07;
       context.fillStyle = getComputedStyle(this.element).color;
       for (let column = Math.floor(-this.x / size); column * size + this.x <= this.width; column++) {
         context.fillRect(Math.round(column * size + this.x), 0, 1, this.height);
@@ -163,12 +163,13 @@ export class Matrix {
     if (this.chosen) {
       const [x, y] = [this.chosen.column * size + this.x, this.chosen.row * size + this.y];
       context.fillStyle = context.strokeStyle;
-      context.globalAlpha = 0.16;
-      context.fillRect(0, y, this.width, side);
-      context.fillRect(x, 0, side, this.height);
+      context.globalAlpha = 0.55;
+      for (const edge of [y - 1, y + side]) context.fillRect(0, edge, this.width, 1);
+      for (const edge of [x - 1, x + side]) context.fillRect(edge, 0, 1, this.height);
       context.globalAlpha = 1;
       context.lineWidth = 2;
-      context.strokeRect(x - 1, y - 1, side + 2, side + 2);
+      const within = size >= 8 ? 1 : -1; // a large cell has its frame inside, where the edge of the matrix does not cut it
+      context.strokeRect(x + within, y + within, side - 2 * within, side - 2 * within);
     }
     if (this.under) {
       context.lineWidth = 1.5;

@@ -25,7 +25,7 @@ const [HIGH, NAME, LAST] = [54, 96, 8];
 export function strips(strips, width, label) {
   const count = strips[0]?.values.length ?? 0;
   const name = width < 480 ? 64 : NAME;
-  const pitch = Math.max(4, Math.min(26, (width - name - LAST) / Math.max(1, count)));
+  const pitch = Math.max(4, Math.min(36, (width - name - LAST) / Math.max(1, count)));
   const long = name + count * pitch + LAST;
   const picture = draw("svg", { class: "strips", width: long, height: strips.length * HIGH + 16, role: "img", "aria-label": label });
   strips.forEach((strip, place) => picture.append(...one(strip, place * HIGH + HIGH / 2, name, pitch)));
@@ -62,4 +62,27 @@ function one({ name, values, end, behind }, middle, left, pitch) {
     ...(behind ? bars(behind, " faint") : []),
     ...bars(values, ""),
   ];
+}
+
+/**
+ * A whole, cut into the shares of all keys in their order; the chosen one stands out. Neighbours of one kind that are the same are drawn as one.
+ *
+ * @param {{share: number, kind: string}[]} parts
+ * @param {number} chosen
+ * @param {string} label
+ * @returns {HTMLElement}
+ */
+export function ribbon(parts, chosen, label) {
+  const picture = draw("svg", { class: "ribbon", viewBox: "0 0 1000 20", preserveAspectRatio: "none", role: "img", "aria-label": label });
+  let [from, at] = [0, 0];
+  parts.forEach(({ share, kind }, place) => {
+    at += share;
+    const next = parts[place + 1];
+    const joined = kind !== "share" && next?.kind === kind && place !== chosen && place + 1 !== chosen;
+    if (joined || (at - from < 0.0004 && place !== chosen && next)) return;
+    const odd = kind === "share" && place % 2 ? " odd" : "";
+    picture.append(draw("rect", { class: place === chosen ? "chosen" : `${kind}${odd}`, x: (1000 * from).toFixed(2), width: Math.max(place === chosen ? 1.5 : 0, 1000 * (at - from)).toFixed(2), height: 20 }));
+    from = at;
+  });
+  return make("div", { class: "ribbon-box" }, picture);
 }

@@ -29,7 +29,7 @@ import { make } from "clearhead/dom.js";
  * @property {(place: Place) => void} open
  */
 
-const [LARGEST, SMALLEST, GAP] = [104, 40, 4];
+const [LARGEST, SMALLEST, GAP] = [150, 40, 4];
 const [MARGIN_LEFT, LINE] = [30, 18];
 
 export class Thumbnails {
@@ -88,7 +88,7 @@ export class Thumbnails {
       this.across = heads;
       this.side = Math.max(6, Math.floor(Math.min(room / heads - GAP, Math.max(SMALLEST, 760 / layers), LARGEST)));
     } else {
-      const wanted = Math.max(SMALLEST + 12, Math.min(LARGEST, Math.sqrt((room * 760) / order.length) - GAP - LINE));
+      const wanted = Math.max(SMALLEST + 12, Math.min(104, Math.sqrt((room * 760) / order.length) - GAP - LINE));
       this.across = Math.max(1, Math.floor(room / (wanted + GAP)));
       this.side = Math.floor(wanted);
     }

@@ -34,7 +34,7 @@ export function turns(rotation, which, { before, after }, most) {
     const angle = rotation.angles[which][pair];
     const size = Math.max(Math.hypot(before[one], before[other]), Math.hypot(after[one], after[other])) || 1;
     const tip = (/** @type {number[]} */ of) => [SIDE / 2 + (of[one] / size) * ARROW, SIDE / 2 - (of[other] / size) * ARROW];
-    const degrees = ((angle * 180) / Math.PI).toFixed(0);
+    const degrees = String(Math.round((angle * 180) / Math.PI) || 0).replace("-", "−");
     const picture = draw("svg", { width: SIDE, height: SIDE + 14, role: "img", "aria-label": `${which} ${one},${other}: ${degrees}°` },
       draw("circle", { class: "turn-circle", cx: SIDE / 2, cy: SIDE / 2, r: ARROW + 2 }),
       ...arrow(tip(before), "turn-before"), ...arrow(tip(after), "turn-after"),
