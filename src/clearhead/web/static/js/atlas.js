@@ -17,8 +17,6 @@ const KINDS = ["previous", "induction", "sink", "entropy"];
 const ENLARGED = 400;
 /** The least room of the enlarged head, in pixels, as in the style sheet. */
 const BESIDE = 256;
-/** From which width on, in pixels, the style sheet puts the enlarged head beside the pictures. */
-const WIDE = 760;
 
 /**
  * @typedef {object} Panel what stands in an element
@@ -119,9 +117,9 @@ function ordered(part, sort) {
 /** Puts the heads in their order, where it or the width has changed, and marks the chosen one. @param {Panel} panel @param {Say} say */
 function lay(panel, say) {
   const { state, room } = panel;
-  const whole = room.parentElement?.clientWidth || 320;
+  const layout = /** @type {HTMLElement} */ (room.parentElement);
   // Beside the pictures stands the enlarged head, where there is room for it.
-  const width = whole > WIDE ? whole - BESIDE - 24 : whole;
+  const width = (layout.clientWidth || 320) - (getComputedStyle(layout).flexDirection === "row" ? BESIDE + 24 : 0);
   const laid = `${state.sort} ${width} ${devicePixelRatio}`;
   for (const grid of panel.grids) {
     grid.chosen = grid.part.name === state.part ? { layer: state.layer, head: state.head } : null;
