@@ -137,11 +137,13 @@ function box(item, most, say) {
 }
 
 /** @param {Item} item @param {Say} say */
-function blockBox({ x, y, width, height, block, open }, say) {
+function blockBox({ x, y, width, height, block, open, name }, say) {
   const label = say(open ? "flow.block_open" : "flow.block", { block: block ?? 0 });
   return stop(`block ${x} ${block}`, { "data-block": block, class: open ? "block open" : "block", "aria-expanded": String(Boolean(open)) }, label,
     draw("rect", { x, y, width, height, rx: 6 }),
-    draw("text", { x: x + 12, y: y + height / 2 + 4 }, `${open ? "▾" : "▸"} ${label}`));
+    name === "small"
+      ? draw("text", { x: x + width / 2, y: y + height / 2 + 4, "text-anchor": "middle" }, String(block))
+      : draw("text", { x: x + 12, y: y + height / 2 + 4 }, `${open ? "▾" : "▸"} ${label}`));
 }
 
 /** @param {Item} item @param {Stage} stage @param {Record<string, number>} most @param {Say} say */

@@ -68,13 +68,18 @@ function told(stage, say) {
     make("header", {}, make("h3", {}, say(`tensor.${own}`)), make("button", { type: "button", class: "chip icon", "aria-label": say("stage.close"), onclick: () => go({ stage: "" }) }, "×")),
     make("code", { class: "path" }, stage.name),
     about ? make("p", { class: "caption" }, say(about)) : null,
-    stage.formula ? make("p", { class: "formula" }, stage.formula) : null,
+    stage.formula ? make("p", { class: "formula" }, ...written(stage.formula)) : null,
     make("table", { class: "axes" }, make("caption", { class: "visually-hidden" }, say("stage.axes")), make("tbody", {}, ...axes)),
     make("dl", { class: "numbers" }, ...numbers.map(([key, text, full]) => make("div", {}, make("dt", {}, say(key)), make("dd", { title: full, "data-value": full }, text)))),
     stage.source ? make("div", { class: "source" }, make("span", { class: "quiet" }, say("stage.source")), make("code", { class: "place" }, `${stage.source.file}:${stage.source.line}`),
       make("pre", {}, make("code", {}, stage.source.text.trim()))) : null,
   ];
   return parts.filter((each) => each !== null);
+}
+
+/** A formula with its lower letters set low: W_Q. @param {string} formula */
+function written(formula) {
+  return formula.split(/_(\w)/).map((part, place) => (place % 2 ? make("sub", {}, part) : part));
 }
 
 /**

@@ -24,6 +24,9 @@
 export const ROW = 46;
 const GAP = 14;
 const FOLDED = 22;
+const FEW = 4;
+const FIELD = 40;
+const SEAM = 4;
 const SPINE = 18;
 const INDENT = 42;
 const BRANCH = 30;
@@ -60,11 +63,12 @@ export function column(stages, opened, { left, top, width }) {
   const loose = stages.filter(({ name }) => blockOf(name) === null);
   const early = before < 0 ? loose : loose.filter((stage) => stages.indexOf(stage) < before);
   for (const stage of early) onSpine(place, stage);
-  for (const block of blocks) {
-    const open = block === opened;
-    add(place, { kind: "block", lane: "spine", x: place.x, width: place.width, height: FOLDED, block, open, name: String(block) });
-    if (open) inside(place, stages.filter(({ name }) => blockOf(name) === block));
+  folded(place, blocks.filter((block) => block < opened));
+  if (blocks.includes(opened)) {
+    add(place, { kind: "block", lane: "spine", x: place.x, width: place.width, height: FOLDED, block: opened, open: true, name: String(opened) });
+    inside(place, stages.filter(({ name }) => blockOf(name) === opened));
   }
+  folded(place, blocks.filter((block) => block > opened));
   for (const stage of loose) if (!early.includes(stage)) onSpine(place, stage);
   const last = drawn.items[drawn.items.length - 1];
   drawn.wires.unshift({ kind: "path", arrow: true, points: [[spine, top + ROW / 2], [spine, (last?.y ?? top) + (last?.height ?? 0) / 2]] });
@@ -78,9 +82,22 @@ export function column(stages, opened, { left, top, width }) {
 function add(place, item, gap = GAP) {
   const whole = { ...item, y: place.y };
   place.drawn.items.push(whole);
-  place.y += item.height + (item.kind === "block" && !item.open ? 4 : gap);
+  place.y += item.height + gap;
   if (item.stage) place.drawn.ports.set(item.stage.name, whole);
   return whole;
+}
+
+/** Blocks that are not opened: a row each where they are few, else small fields side by side. @param {Place} place @param {number[]} blocks */
+function folded(place, blocks) {
+  const few = blocks.length <= FEW;
+  const across = few ? 1 : Math.max(1, Math.floor((place.width + SEAM) / (FIELD + SEAM)));
+  const width = (place.width - SEAM * (across - 1)) / across;
+  blocks.forEach((block, index) => {
+    const x = place.x + (index % across) * (width + SEAM);
+    place.drawn.items.push({ kind: "block", lane: "spine", x, y: place.y, width, height: FOLDED, block, open: false, name: few ? "" : "small" });
+    if (index % across === across - 1 || index === blocks.length - 1) place.y += FOLDED + SEAM;
+  });
+  if (blocks.length) place.y += GAP - SEAM;
 }
 
 /** @param {Place} place @param {Stage} stage @param {string} [ending] of its title: a sum whose block has no norm before the branch is normed itself */
