@@ -18,7 +18,7 @@ from clearhead import __version__
 from clearhead.messages import UserError, say
 
 VERBS = (
-    *("train", "generate", "chat", "trace", "plot", "check", "diff", "eval", "tokenizer", "info"),
+    *("train", "generate", "chat", "explore", "trace", "plot", "check", "diff", "eval", "tokenizer", "info"),
     *("models", "import", "export", "verify-resume", "doctor"),
 )
 """Each is a module of this folder (with _ for -; `import_model`, as no module is called `import`) with `run(arguments) -> exit status`."""

@@ -1,0 +1,81 @@
+"""Prompts that are open, as many as fit, and the one desk at which a model works. Imports without torch."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from clearhead.web.session import Session
+
+Result = TypeVar("Result")
+
+MEMORY = 2**30
+"""Bytes that open prompts may keep, together, where nobody says how many."""
+
+
+class Sessions:
+    """The latest prompts, by their names. The one that was asked least recently goes first; the newest always stays.
+
+    Args:
+        budget: how many bytes they may keep, together.
+    """
+
+    def __init__(self, budget: int = MEMORY) -> None:
+        self.budget = budget
+        self._kept: OrderedDict[str, Session] = OrderedDict()
+
+    def get(self, name: str) -> Session | None:
+        """The prompt of that name, if it is still open."""
+        found = self._kept.get(name)
+        if found is not None:
+            self._kept.move_to_end(name)
+        return found
+
+    def keep(self, session: Session) -> None:
+        """Keep one more, and let go of others until all fit."""
+        self._kept[session.id] = session
+        self._kept.move_to_end(session.id)
+        while len(self._kept) > 1 and self.size > self.budget:
+            self._kept.popitem(last=False)
+
+    @property
+    def size(self) -> int:
+        """Bytes that are kept."""
+        return sum(session.size for session in self._kept.values())
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+
+class GoneError(Exception):
+    """Whoever asked has left before it was their turn."""
+
+
+class Desk:
+    """Where work is done, in a thread of its own, one piece at a time, in the order in which it was asked for.
+
+    One thread, always the same: PyTorch keeps a pool of workers for each that computes.
+    """
+
+    def __init__(self) -> None:
+        self._turn = asyncio.Lock()
+        self._thread = ThreadPoolExecutor(1, "clearhead")
+
+    async def do(self, work: Callable[[], Result], gone: Callable[[], Awaitable[bool]]) -> Result:
+        """What `work` gives.
+
+        Args:
+            work: is called in the thread.
+            gone: whether nobody waits for it any more; asked when its turn has come.
+
+        Raises:
+            GoneError: if so: it is not done.
+        """
+        async with self._turn:
+            if await gone():
+                raise GoneError
+            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
