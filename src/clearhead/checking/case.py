@@ -37,5 +37,7 @@ class Case:
         """A fresh copy in evaluation mode and in `dtype` (the case's own if None), projections that start at zero moved off it."""
         made = self.target.make()
         if isinstance(made, nn.Module):
-            made = moved_off_zero(made).to(dtype or self.dtype).eval()
+            # Some classes' own `train` gives nothing back, and `eval` with it.
+            made = moved_off_zero(made).to(dtype or self.dtype)
+            made.eval()
         return made

@@ -122,7 +122,8 @@ def activation_claim(target: Target, module: str = "") -> tuple[str, str] | None
     named = _named_activation(target)
     if named is not None:
         return named
-    text = documents(target)
+    # What an option would bring is not what is there.
+    text = re.sub(r"\b\w+(?: ?\([^)]*\))? ?: *(?:whether|if)\b[^\n]*", " ", documents(target), flags=re.IGNORECASE)
     found = {
         _family(word)
         for word in re.findall(

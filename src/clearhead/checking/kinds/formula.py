@@ -118,7 +118,7 @@ def _faults(
     for core in chosen:
         scene = Scene(graph, core, module, width, graph.inputs[0], whole, source, side, contexts)
         wrong, open_questions = stages(scene)
-        scale, seen = scaled(scene, bool(wrong))
+        scale, seen = ([], False) if "scale" in open_questions else scaled(scene, bool(wrong))
         faults += [*wrong, *scale]
         unseen |= {*open_questions, *(set() if seen else {"scale"})}
     return faults, unseen

@@ -41,9 +41,19 @@ def turns(graph: Graph, core: Core) -> Turns | None:
     by_head = not queries and not keys and (_by_head(graph, core, core.q) or _by_head(graph, core, core.k))
     scores = (core.q @ core.k.transpose(-2, -1)).detach()
     near = min(scores.shape[-2:])
-    square = scores[..., :near, :near]
+    # Places in front that do not turn, as a class's token, are at no distance.
+    first = _unturned(core.q, near)
+    first = first if first == _unturned(core.k, near) else 0
+    square = scores[..., first:near, first:near]
     parted = float((square[..., 1:, 1:] - square[..., :-1, :-1]).abs().max() / square.abs().max().clamp_min(1e-12))
     return Turns(queries, keys, values, by_head, parted)
+
+
+def _unturned(operand: Tensor, near: int) -> int:
+    """How many rows are like the one after them, from the first on; one row and the next stay."""
+    rows = operand.detach().reshape(-1, *operand.shape[-2:])[:, :near]
+    same = ((rows[:, 1:] - rows[:, :-1]).norm(dim=-1) <= STILL * rows.norm(dim=-1)[:, 1:]).all(0).tolist()
+    return min((n for n, alike in enumerate(same) if not alike), default=0)
 
 
 def _projected_alike(graph: Graph, core: Core, operand: Tensor) -> bool:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from clearhead.checking.kinds.formula_graph import Graph, linked_to
-from clearhead.checking.kinds.heads_found import Heads, heads_of, merged, mixed, several, sharing
+from clearhead.checking.kinds.heads_found import Heads, crossed, heads_of, merged, mixed, several, sharing
 from clearhead.checking.kinds.projections import activated, disordered, misread, order, refilled, sliced, wrapped
 from clearhead.checking.kinds.projections import named as name_of
 from clearhead.checking.kinds.scores import Core, rows_sum_to_one
@@ -69,6 +69,9 @@ def stages(scene: Scene) -> tuple[list[Fault], list[str]]:
         "k": heads_of(graph, core.k, lead, core.start),
         "v": heads_of(graph, core.v, tuple(core.v.shape[:-2]), core.end),
     }
+    if all(crossed(heads) for heads in parts.values()):
+        # Cross-covariance attention: another formula, in which features attend to features.
+        return [], ["heads", "qkv.layout", "scale"]
     faults = [*_splits(scene, parts), *_softmax(scene)]
     if not faults:
         # Who is q and who is k, and which head is whose, can be told only where these are right.
@@ -238,13 +241,15 @@ def _merge(scene: Scene, parts: dict[str, Heads]) -> Iterator[Fault]:
         yield fault("heads.merge-without-transpose", say("formula.merge", row=row), where)
     del count
     alone = outward < 0 and scene.whole and not wrapped(scene.module)
-    if (alone or _added_first(scene, outward)) and heads > 1 and parts["v"].sources:
+    if (alone or _added_first(scene, outward, parts["q"])) and heads > 1 and parts["v"].sources:
         yield fault("projection.output-missing", say("formula.unmixed", heads=heads), _line(scene, core.end))
 
 
-def _added_first(scene: Scene, outward: int) -> bool:
+def _added_first(scene: Scene, outward: int, queries: Heads) -> bool:
     """Whether the heads are added to the stream from which their queries come before any projection."""
     graph, core = scene.graph, scene.core
+    # Queries that are added to what they found are no stream.
+    made = [graph.projected(index) for index in queries.sources]
     end = outward if outward >= 0 else len(graph.record.ops)
     for op in graph.record.ops[core.end + 1 : end]:
         given = [t for t in graph.arguments(op) if t.is_floating_point() and t.dim() >= 2]
@@ -259,6 +264,7 @@ def _added_first(scene: Scene, outward: int) -> bool:
             stream = given[links.index(False)]
             if (
                 stream.requires_grad
+                and not any(linked_to(stream, made))
                 and any(linked_to(core.q, [stream]))
                 and any(linked_to(given[links.index(True)], [core.context]))
             ):

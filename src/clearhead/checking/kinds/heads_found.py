@@ -70,6 +70,9 @@ def heads_of(graph: Graph, operand: Tensor, lead: Sequence[int], before: int) ->
         before: index of the operation that it is given to.
     """
     sources = graph.sources(operand, before)
+    if any(graph.along_positions(index) for index in sources):
+        # Each row then comes from all positions, as it is meant to.
+        sources = []
     made = [(graph.projected(index), graph.features_axis(index)) for index in sources]
     flat = operand.reshape(-1, *operand.shape[-2:])
     each = [[_row(flat[n, r], made) for r in range(min(flat.shape[1], ROWS))] for n in range(flat.shape[0])]
@@ -113,6 +116,15 @@ def mixed(heads: Heads) -> tuple[int, int] | None:
                 ):
                     return number, place
     return None
+
+
+def crossed(heads: Heads) -> bool:
+    """Whether each row is a feature at all positions in place of a position with all features: attention among channels."""
+    return heads.known and all(
+        len({row.features for row in head}) == len(head)
+        and all(len(row.features) == 1 < len(row.places) for row in head)
+        for head in heads.rows
+    )
 
 
 def several(heads: Heads, at: tuple[int, int]) -> int:

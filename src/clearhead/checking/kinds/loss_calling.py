@@ -130,7 +130,9 @@ def callable_of(target: Target, settings: Settings) -> tuple[Called, inspect.Sig
 
     def fresh() -> Any:
         made = target.make()
-        return made.eval() if isinstance(made, nn.Module) else made
+        if isinstance(made, nn.Module):
+            made.eval()
+        return made
 
     own = settings.call
     if own is None:

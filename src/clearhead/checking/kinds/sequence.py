@@ -211,8 +211,14 @@ def _lengths(target: Target, settings: Settings) -> list[int]:
     context = size(target, settings, "context")
     made = target.make()
     squares = [b.shape[-1] for b in made.buffers() if b.dim() >= 2] if isinstance(made, nn.Module) else []
-    wanted = squares if context is None else [context, *squares]
+    areas = [each[0] * each[1] for each in getattr(made, "__dict__", {}).values() if _pair(each)]
+    wanted = [*squares, *areas] if context is None else [context, *squares, *areas]
     return list(dict.fromkeys([LENGTH, *(n for n in wanted if 1 < n <= 128)]))
+
+
+def _pair(value: Any) -> bool:
+    """Whether it may be the height and the width of a window, which are one sequence."""
+    return isinstance(value, tuple) and len(value) == 2 and all(type(each) is int for each in value)
 
 
 def _ids(target: Target) -> int | None:
