@@ -135,7 +135,7 @@ function line(row, place, say) {
   const fields = { place, id: token.id, piece: token.piece, start: token.start, end: token.end - 1, bytes: hex(row.letters, token).join(" ") };
   if (token.start === token.end) return say("tokens.told_special", fields);
   if (token.unknown) return say("tokens.told_unknown", fields);
-  if (token.bytes) return say("tokens.told_bytes", { ...fields, first: token.bytes[0] + 1, last: token.bytes[1] + 1 });
+  if (token.bytes) return say(token.bytes[0] === token.bytes[1] ? "tokens.told_byte" : "tokens.told_bytes", { ...fields, first: token.bytes[0] + 1, last: token.bytes[1] + 1 });
   return say(token.end - token.start === 1 ? "tokens.told_one" : "tokens.told", fields);
 }
 

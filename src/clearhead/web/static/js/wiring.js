@@ -151,20 +151,31 @@ function along(place, stages, from) {
       place.y = top;
       return add(place, { kind: "stage", lane: "branch", x: x + index * (size + GAP), width: size, height: ROW, stage, name: ownName(stage.name) });
     });
-    if (!before.length) {
-      const [first] = items;
-      const middle = first ? first.y + ROW / 2 : from;
-      place.drawn.wires.push({ kind: "path", arrow: true, points: [[place.spine, from], [place.x + 8, from], [place.x + 8, middle], [x, middle]] });
-    }
+    if (!before.length) leave(place, read(items), from, x);
     for (const above of before) {
       const turn = above.y + ROW + 5;
-      for (const below of items) {
+      for (const below of read(items)) {
         place.drawn.wires.push({ kind: "path", arrow: true, points: [[mid(above), above.y + ROW], [mid(above), turn], [mid(below), turn], [mid(below), below.y]] });
       }
     }
     before = items;
   }
   return /** @type {Item} */ (before[0]);
+}
+
+/** Those of a row that read the stream: keys and values of cross-attention read the source. @param {Item[]} row */
+const read = (row) => row.filter(({ name }) => name !== "cross_attention.k" && name !== "cross_attention.v");
+
+/** From the stream to the first row of a branch: into its side, or from above where several read it. @param {Place} place @param {Item[]} row @param {number} from @param {number} x */
+function leave(place, row, from, x) {
+  const [only] = row;
+  if (!only) return;
+  const middle = only.y + ROW / 2;
+  /** @type {[number, number][][]} */
+  const paths = row.length === 1
+    ? [[[place.spine, from], [place.x + 8, from], [place.x + 8, middle], [x, middle]]]
+    : row.map((item) => [[place.spine, from], [mid(item), from], [mid(item), item.y]]);
+  for (const points of paths) place.drawn.wires.push({ kind: "path", arrow: true, points });
 }
 
 /** @param {Item} item */
