@@ -35,6 +35,12 @@ export class Axis {
   constructor(side) {
     this.side = side;
     this.element = draw("svg", { class: `axis axis-${side}`, "aria-hidden": "true" });
+    this.marks = draw("g");
+    /** @type {{cell: number, text: Element}[]} */
+    this.named = [];
+    this.seen = { first: 0, last: 0, near: 1 };
+    /** Makes the label of a cell. @type {(cell: number, name: string) => SVGElement} */
+    this.text = () => draw("text");
   }
 
   /** How much room labels want beside the matrix. @param {string[]} labels @param {number} size pixels a cell */
@@ -64,17 +70,29 @@ export class Axis {
     const cells = [];
     for (let cell = Math.ceil(first / step) * step; cell < last; cell += step) cells.push(cell);
     const level = !top || cells.every((cell) => widthOf(label(cell)) <= wide);
-    const near = Math.ceil(LINE / along.size);
-    const kept = cells.filter((cell) => marked.includes(cell) || marked.every((each) => Math.abs(each - cell) >= near));
-    const all = [...kept, ...marked.filter((each) => each >= first && each < last && !cells.includes(each))];
-    this.element.replaceChildren(...all.map((cell) => {
+    this.text = (cell, name) => {
       const middle = along.start + (cell + 0.5) * along.size;
-      const text = draw("text", { class: marked.includes(cell) ? "chosen" : "", dy: "0.35em" }, label(cell));
+      const text = draw("text", { class: name, dy: "0.35em" }, label(cell));
       if (!top) place(text, across - GAP, middle, "end");
       else if (level) place(text, middle, across - GAP - 4, "middle");
       else text.setAttribute("transform", `translate(${middle.toFixed(1)} ${across - GAP}) rotate(-55)`);
       return text;
-    }));
+    };
+    this.named = cells.map((cell) => ({ cell, text: this.text(cell, "") }));
+    this.seen = { first, last, near: Math.ceil(LINE / along.size) };
+    this.marks = draw("g");
+    this.element.replaceChildren(...this.named.map(({ text }) => text), this.marks);
+    this.mark(marked);
+  }
+
+  /** Names some cells in bold, in the place of labels that stand too near: all that changes when the pointer moves. @param {number[]} marked */
+  mark(marked) {
+    const { first, last, near } = this.seen;
+    for (const { cell, text } of this.named) {
+      const hidden = marked.some((each) => Math.abs(each - cell) < near || each === cell);
+      if (hidden !== text.hasAttribute("visibility")) hidden ? text.setAttribute("visibility", "hidden") : text.removeAttribute("visibility");
+    }
+    this.marks.replaceChildren(...marked.filter((each) => each >= first && each < last).map((each) => this.text(each, "chosen")));
   }
 }
 

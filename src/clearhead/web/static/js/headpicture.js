@@ -38,11 +38,11 @@ export class HeadPicture {
     this.matrix = new Matrix(label, {
       choose: (row, column) => this.drawn && hands.choose(row * this.drawn.tall, column * this.drawn.wide),
       hover: (row, column, x, y) => {
-        this.axes();
+        this.marks();
         if (this.drawn) hands.hover(row * this.drawn.tall, column * this.drawn.wide, x, y);
       },
       leave: () => {
-        this.axes();
+        this.marks();
         hands.leave();
       },
       moved: () => {
@@ -82,13 +82,23 @@ export class HeadPicture {
 
   axes() {
     if (!this.drawn) return;
-    const { matrix, drawn } = this;
-    const { labels, tall, wide, field } = drawn;
-    const cells = [matrix.chosen, matrix.under].filter((each) => each !== null);
-    this.top.draw((column) => labels.keys[column * wide] ?? "", { size: matrix.size, start: matrix.x, length: matrix.width, count: field.columns },
-      this.room.top, unique(cells.map(({ column }) => column)));
-    this.left.draw((row) => labels.queries[row * tall] ?? "", { size: matrix.size, start: matrix.y, length: matrix.height, count: field.rows },
-      this.room.left, unique(cells.map(({ row }) => row)));
+    const { matrix, room } = this;
+    const { labels, tall, wide, field } = this.drawn;
+    const { rows, columns } = this.marked();
+    this.top.draw((column) => labels.keys[column * wide] ?? "", { size: matrix.size, start: matrix.x, length: matrix.width, count: field.columns }, room.top, columns);
+    this.left.draw((row) => labels.queries[row * tall] ?? "", { size: matrix.size, start: matrix.y, length: matrix.height, count: field.rows }, room.left, rows);
+  }
+
+  marks() {
+    const { rows, columns } = this.marked();
+    this.top.mark(columns);
+    this.left.mark(rows);
+  }
+
+  /** The rows and columns whose tokens are always named. */
+  marked() {
+    const cells = [this.matrix.chosen, this.matrix.under].filter((each) => each !== null);
+    return { rows: [...new Set(cells.map(({ row }) => row))], columns: [...new Set(cells.map(({ column }) => column))] };
   }
 
   drawBars() {
@@ -111,6 +121,3 @@ export class HeadPicture {
     context.globalAlpha = 1;
   }
 }
-
-/** @param {number[]} numbers */
-const unique = (numbers) => [...new Set(numbers)];

@@ -52,6 +52,7 @@ export class Matrix {
     this.y = 0;
     this.width = 1;
     this.height = 1;
+    this.ink = "";
     /** @type {Cell | null} */
     this.chosen = null;
     /** @type {Cell | null} */
@@ -147,6 +148,7 @@ export class Matrix {
       }
       context.globalAlpha = 1;
     }
+    this.ink = getComputedStyle(this.above).color;
     this.mark();
     this.hands.moved();
   }
@@ -159,7 +161,7 @@ export class Matrix {
     const side = Math.max(size, 3);
     context.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
     context.clearRect(0, 0, this.width, this.height);
-    context.strokeStyle = getComputedStyle(this.above).color;
+    context.strokeStyle = this.ink;
     if (this.chosen) {
       const [x, y] = [this.chosen.column * size + this.x, this.chosen.row * size + this.y];
       context.fillStyle = context.strokeStyle;
@@ -259,8 +261,11 @@ function listen(matrix) {
       return;
     }
     const start = performance.now();
-    matrix.under = matrix.at(event.offsetX, event.offsetY);
-    matrix.mark();
+    const found = matrix.at(event.offsetX, event.offsetY);
+    if (found?.row !== matrix.under?.row || found?.column !== matrix.under?.column) {
+      matrix.under = found;
+      matrix.mark();
+    }
     if (matrix.under) matrix.hands.hover(matrix.under.row, matrix.under.column, event.clientX, event.clientY);
     else matrix.hands.leave();
     matrix.slowest = Math.max(matrix.slowest, performance.now() - start);

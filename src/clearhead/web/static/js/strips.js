@@ -24,7 +24,7 @@ const [HIGH, NAME, LAST] = [54, 96, 8];
  */
 export function strips(strips, width, label) {
   const count = strips[0]?.values.length ?? 0;
-  const name = width < 480 ? 64 : NAME;
+  const name = width < 480 ? 74 : NAME;
   const pitch = Math.max(4, Math.min(36, (width - name - LAST) / Math.max(1, count)));
   const long = name + count * pitch + LAST;
   const picture = draw("svg", { class: "strips", width: long, height: strips.length * HIGH + 16, role: "img", "aria-label": label });

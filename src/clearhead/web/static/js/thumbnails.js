@@ -51,6 +51,7 @@ export class Thumbnails {
     this.chosen = null;
     /** @type {Place | null} */
     this.under = null;
+    this.ink = "";
     this.slowest = 0;
     this.listen(hands);
   }
@@ -159,6 +160,7 @@ export class Thumbnails {
     });
     if (this.plain) this.numbers(context);
     context.globalAlpha = 1;
+    this.ink = getComputedStyle(this.above).color;
     this.mark();
   }
 
@@ -191,7 +193,7 @@ export class Thumbnails {
     if (!context) return;
     context.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
     context.clearRect(0, 0, this.above.width, this.above.height);
-    context.strokeStyle = getComputedStyle(this.above).color;
+    context.strokeStyle = this.ink;
     for (const [place, width] of /** @type {[Place | null, number][]} */ ([[this.under, 1.5], [this.chosen, 2.5]])) {
       const number = place ? this.order.findIndex(({ layer, head }) => layer === place.layer && head === place.head) : -1;
       if (number < 0) continue;

@@ -28,10 +28,9 @@ export function tell(x, y, lines) {
     return row;
   }));
   box.classList.add("shown");
-  const [width, height] = [box.offsetWidth, box.offsetHeight];
-  const left = x + 16 + width > innerWidth ? Math.max(4, x - width - 12) : x + 16;
-  const top = y + 18 + height > innerHeight ? Math.max(4, y - height - 12) : y + 18;
-  box.style.transform = `translate(${Math.round(left)}px, ${Math.round(top)}px)`;
+  // On the far half of the window it stands on the other side. Its size is not asked, for that would lay the page out at every move.
+  const [right, low] = [x > innerWidth / 2, y > innerHeight / 2];
+  box.style.transform = `translate(${x + (right ? -14 : 16)}px, ${y + (low ? -12 : 18)}px) translate(${right ? -100 : 0}%, ${low ? -100 : 0}%)`;
 }
 
 /** Takes the note away. */
