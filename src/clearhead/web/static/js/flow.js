@@ -152,12 +152,13 @@ function stageBox({ x, y, width, height, name, title: named, lane }, stage, most
   const title = say(`tensor.${named ?? name}`);
   const numbers = width >= 400;
   const narrow = width < 240;
-  const room = width - (numbers ? 3 * CELL + 14 : narrow ? 16 : 96);
-  const short = width < 160 ? stage.shape.join("×") : `${stage.axes.join("·")} = ${stage.shape.join("·")}`;
+  const room = width - (numbers ? 3 * CELL + 14 : narrow ? 16 : 92);
+  const shapes = [sizes, `${stage.axes.join("·")} = ${stage.shape.join("·")}`, stage.shape.join("×")];
+  const shape = shapes.find((text) => text.length * 6.7 < room) ?? stage.shape.join("×");
   return stop(stage.name, { "data-stage": stage.name, class: `tensor ${lane}`, "aria-pressed": "false" }, `${title}: ${sizes}`,
     draw("rect", { x, y, width, height, rx: 8, class: "frame" }),
     draw("text", { x: x + 10, y: y + 18, class: "name" }, fitted(title, room, 13)),
-    draw("text", { x: x + 10, y: y + (narrow ? 31 : 35), class: "shape" }, fitted(narrow ? short : sizes, room, 11)),
+    draw("text", { x: x + 10, y: y + (narrow ? 31 : 35), class: "shape" }, fitted(shape, room, 11)),
     ...COSTS.flatMap((cost, index) => {
       // The root of the share: most tensors are small beside the vocabulary's, and would all look like nothing.
       const share = Math.sqrt(stage[cost] / (most[cost] ?? 1));

@@ -59,9 +59,10 @@ export function column(stages, opened, { left, top, width }) {
   const spine = left + SPINE;
   const place = { drawn, spine, x: left + INDENT, width: width - INDENT, y: top };
   const blocks = [...new Set(stages.map(({ name }) => blockOf(name)).filter((block) => block !== null))].sort((one, other) => one - other);
-  const before = stages.findIndex(({ name }) => blockOf(name) !== null);
+  // Keys and values of the source are computed before the decoder's embedding, so it is the last stage of a block that parts the rest.
+  const last = stages.findLastIndex(({ name }) => blockOf(name) !== null);
   const loose = stages.filter(({ name }) => blockOf(name) === null);
-  const early = before < 0 ? loose : loose.filter((stage) => stages.indexOf(stage) < before);
+  const early = loose.filter((stage) => stages.indexOf(stage) < last);
   for (const stage of early) onSpine(place, stage);
   folded(place, blocks.filter((block) => block < opened));
   if (blocks.includes(opened)) {
@@ -70,8 +71,8 @@ export function column(stages, opened, { left, top, width }) {
   }
   folded(place, blocks.filter((block) => block > opened));
   for (const stage of loose) if (!early.includes(stage)) onSpine(place, stage);
-  const last = drawn.items[drawn.items.length - 1];
-  drawn.wires.unshift({ kind: "path", arrow: true, points: [[spine, top + ROW / 2], [spine, (last?.y ?? top) + (last?.height ?? 0) / 2]] });
+  const end = drawn.items[drawn.items.length - 1];
+  drawn.wires.unshift({ kind: "path", arrow: true, points: [[spine, top + ROW / 2], [spine, (end?.y ?? top) + (end?.height ?? 0) / 2]] });
   drawn.bottom = place.y;
   return drawn;
 }
@@ -193,6 +194,8 @@ function grouped(stages) {
     if (row && mates && row.every(({ name }) => mates.includes(last(name)))) row.push(stage);
     else rows.push([stage]);
   }
+  const order = SIDE_BY_SIDE.flat();
+  for (const row of rows) row.sort((one, other) => order.indexOf(last(one.name)) - order.indexOf(last(other.name)));
   return rows;
 }
 
