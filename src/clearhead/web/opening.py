@@ -16,14 +16,14 @@ from clearhead.messages import say
 from clearhead.models.decoder import Decoder
 from clearhead.models.encoder import Encoder
 from clearhead.models.encoder_decoder import EncoderDecoder
-from clearhead.ops.tap import Tap
+from clearhead.ops.tap import NO_TAP, Tap
 from clearhead.text.tokenizer import without_surrogates
 from clearhead.training.fit import evaluating
 from clearhead.web.keeper import Keeper, kept_bytes
 from clearhead.web.session import RefusedError, Session
 from clearhead.web.spans import spans_of
 
-LOGITS_AT_ONCE = 1 << 22
+LOGITS_AT_ONCE = 1 << 23
 """How many logits are held at a time: those of a long text would be larger than all that is kept."""
 
 SAMPLED = 256
@@ -174,25 +174,40 @@ def _empty(loaded: Loaded) -> tuple[int, ...]:
     return (mark,)
 
 
+def logits_of(session: Session) -> Iterator[Tensor]:
+    """The logits over the vocabulary once more, some positions of the first row at a time: each (t,V)."""
+    with evaluating(session.loaded.model):
+        model = session.loaded.model
+        features, head, _ = _before_head(model, session.ids, session.source, NO_TAP)
+        for part in torch.split(features, _step(head)):
+            yield head(part)
+
+
 def _forward(model: Decoder | Encoder | EncoderDecoder, read: Read, keeper: Keeper) -> None:
     """One forward under the keeper; the logits over the vocabulary some positions at a time."""
-    device = _device(model)
-    ids = torch.tensor([read.ids], device=device)
-    match model:
-        case Encoder():
-            model(ids, tap=keeper)
-        case Decoder():
-            _logits(model.features(ids, tap=keeper), model.head, keeper, "logits")
-        case EncoderDecoder():
-            source = torch.tensor([read.source], device=device)
-            _logits(model.features(source, ids, tap=keeper), model.decoder.head, keeper, "decoder.logits")
+    if isinstance(model, Encoder):
+        model(torch.tensor([read.ids], device=_device(model)), tap=keeper)
+        return
+    features, head, name = _before_head(model, read.ids, read.source, keeper)
+    parts: Iterator[Tensor] = (head(part) for part in torch.split(features, _step(head)))
+    keeper.in_parts(name, parts, (1, *features.shape[:-1], head.out_features), features.element_size())
 
 
-def _logits(features: Tensor, head: nn.Linear, keeper: Keeper, name: str) -> None:
-    shape = (*features.shape[:-1], head.out_features)
-    step = max(1, LOGITS_AT_ONCE // head.out_features)
-    parts: Iterator[Tensor] = (head(part) for part in torch.split(features, step, dim=-2))
-    keeper.in_parts(name, parts, shape, features.element_size())
+def _before_head(
+    model: Decoder | Encoder | EncoderDecoder, ids: Sequence[int], source: Sequence[int], tap: Tap
+) -> tuple[Tensor, nn.Linear, str]:
+    """What the head reads of the only row (T,D), the head, and the name of its logits."""
+    read = torch.tensor([ids], device=_device(model))
+    if isinstance(model, EncoderDecoder):
+        asked = torch.tensor([source], device=_device(model))
+        return model.features(asked, read, tap=tap)[0], model.decoder.head, "decoder.logits"
+    assert isinstance(model, Decoder)
+    return model.features(read, tap=tap)[0], model.head, "logits"
+
+
+def _step(head: nn.Linear) -> int:
+    """How many positions' logits are held at a time."""
+    return max(1, LOGITS_AT_ONCE // head.out_features)
 
 
 def _device(model: nn.Module) -> torch.device:

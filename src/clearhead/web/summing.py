@@ -26,18 +26,7 @@ def summed(tensor: Tensor) -> Numbers:
     Args:
         tensor: of any shape.
     """
-    rows = _rows(tensor)
-    least, most = (float(each) for each in torch.aminmax(rows)) if rows.numel() else (math.nan, math.nan)
-    if not (math.isfinite(least) and math.isfinite(most)):
-        return summary(tensor)
-    count = rows.numel()
-    mean = float(rows.sum(-1).double().sum()) / count
-    squares = _squares(rows) / count
-    if squares > 4 * (spread := squares - mean * mean):
-        # The two nearly cancel: take the mean off first.
-        spread = _squares(rows - mean) / count
-    numbers: Numbers = {"mean": mean, "std": math.sqrt(max(spread, 0.0)), "least": least, "most": most}
-    return {**numbers, "bytes": tensor.numel() * tensor.element_size()}
+    return _quick(tensor) or summary(tensor)
 
 
 def summed_parts(parts: Iterable[Tensor]) -> Numbers:
@@ -48,9 +37,27 @@ def summed_parts(parts: Iterable[Tensor]) -> Numbers:
     """
     total: list[tuple[int, Numbers]] = []
     for part in parts:
-        finite = part if bool(part.isfinite().all()) else part[part.isfinite()]
-        total.append((finite.numel(), {**summed(finite), "bytes": part.numel() * part.element_size()}))
+        numbers = _quick(part)
+        total.append((part.numel(), numbers) if numbers else (int(part.isfinite().sum()), summary(part)))
     return _joined(total)
+
+
+def _quick(tensor: Tensor) -> Numbers | None:
+    """The numbers if all of the tensor's are finite; None otherwise."""
+    rows = _rows(tensor)
+    if not rows.numel():
+        return None
+    least, most = (float(each) for each in torch.aminmax(rows))
+    if not (math.isfinite(least) and math.isfinite(most)):
+        return None
+    count = rows.numel()
+    mean = float(rows.sum(-1).double().sum()) / count
+    squares = _squares(rows) / count
+    if squares > 4 * (spread := squares - mean * mean):
+        # The two nearly cancel: take the mean off first.
+        spread = _squares(rows - mean) / count
+    numbers: Numbers = {"mean": mean, "std": math.sqrt(max(spread, 0.0)), "least": least, "most": most}
+    return {**numbers, "bytes": tensor.numel() * tensor.element_size()}
 
 
 def _joined(total: list[tuple[int, Numbers]]) -> Numbers:
