@@ -59,7 +59,7 @@ function chosen(target) {
  */
 function begin(element, stages, say) {
   const picture = make("div", { class: "flow-picture" });
-  const panel = make("aside", { class: "stage", "aria-live": "polite" });
+  const panel = make("aside", { class: "stage", "aria-label": say("stage.panel") });
   const key = make("p", { class: "costs-key quiet" }, ...COSTS.map((cost) => make("span", { class: `cost-${cost}` },
     `${say(`flow.${cost}`)} ${said(cost, stages.reduce((sum, stage) => sum + stage[cost], 0))}`)), make("span", { class: "plain" }, say("flow.bars")));
   element.append(key, make("div", { class: "flow" }, picture, panel));
@@ -152,13 +152,14 @@ function stageBox({ x, y, width, height, name, title: named, lane }, stage, most
   const title = say(`tensor.${named ?? name}`);
   const numbers = width >= 400;
   const narrow = width < 240;
-  const room = width - (numbers ? 3 * CELL + 14 : narrow ? 16 : 92);
+  const pad = width < 100 ? 5 : 10;
+  const room = width - (numbers ? 3 * CELL + 14 : narrow ? pad + 4 : 92);
   const shapes = [sizes, `${stage.axes.join("·")} = ${stage.shape.join("·")}`, stage.shape.join("×")];
   const shape = shapes.find((text) => text.length * 6.7 < room) ?? stage.shape.join("×");
   return stop(stage.name, { "data-stage": stage.name, class: `tensor ${lane}`, "aria-pressed": "false" }, `${title}: ${sizes}`,
     draw("rect", { x, y, width, height, rx: 8, class: "frame" }),
-    draw("text", { x: x + 10, y: y + 18, class: "name" }, fitted(title, room, 13)),
-    draw("text", { x: x + 10, y: y + (narrow ? 31 : 35), class: "shape" }, fitted(shape, room, 11)),
+    draw("text", { x: x + pad, y: y + 18, class: "name" }, fitted(title, room, 13)),
+    draw("text", { x: x + pad, y: y + (narrow ? 31 : 35), class: "shape" }, fitted(shape, room, 11)),
     ...COSTS.flatMap((cost, index) => {
       // The root of the share: most tensors are small beside the vocabulary's, and would all look like nothing.
       const share = Math.sqrt(stage[cost] / (most[cost] ?? 1));

@@ -27,7 +27,7 @@ export function help(say) {
     make("p", {}, say("help.about")),
     make("table", {}, make("tbody", {}, ...rows)),
     make("p", { class: "caption" }, say("help.weight")),
-    make("form", { method: "dialog" }, make("button", { class: "main-button", autofocus: true }, say("help.close"))));
+    make("form", { method: "dialog" }, make("button", { class: "main-button" }, say("help.close"))));
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
   return dialog;
 }
@@ -57,7 +57,7 @@ export function listen(views, reach) {
  * @param {(id: string) => void} reach
  */
 function ofPage(event, views, reach) {
-  if (event.key === "?") {
+  if (event.key === "?" || event.key === "？") {
     const dialog = document.getElementById("help");
     if (dialog instanceof HTMLDialogElement && !dialog.open) dialog.showModal();
     return true;

@@ -37,6 +37,11 @@ async function start() {
   watch(changed);
   listen(views, (id) => reach(id));
   follow(views.map(({ id }) => id));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+    if (!model || current().theme) return;
+    frame();
+    if (apiOf().opened()) void drawAll(true);
+  });
   await speak(current().lang);
   await began();
 }
@@ -91,7 +96,9 @@ async function openPrompt() {
     keepingFocus(() => showPrompt(byId("prompt"), current(), model, say, file));
     await drawAll(true);
   } catch (error) {
-    if (!mine.signal.aborted) trouble(error, () => void openPrompt());
+    if (mine.signal.aborted) return;
+    byId("views").classList.add("stale");
+    trouble(error, () => void openPrompt());
   } finally {
     if (mine === opening) document.body.classList.remove("busy");
   }
@@ -210,6 +217,7 @@ function trouble(error, retry) {
 
 function calm() {
   lost = false;
+  byId("views").classList.remove("stale");
   byId("notice").className = "";
   byId("notice").replaceChildren();
 }

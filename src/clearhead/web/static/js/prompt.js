@@ -38,8 +38,10 @@ export function showPrompt(element, state, model, say, closed) {
  * @param {boolean} closed
  */
 function field(id, value, label, closed) {
-  const area = make("textarea", { id, rows: 1, spellcheck: "false", autocomplete: "off", autocapitalize: "off", readonly: closed });
-  area.value = value;
+  const area = make("textarea", { id, rows: 1, spellcheck: "false", autocomplete: "off", autocapitalize: "off", "data-given": value, readonly: closed });
+  // What a person has typed and not opened yet stays when the page is drawn anew, in the other language for one.
+  const before = document.getElementById(id);
+  area.value = before instanceof HTMLTextAreaElement && before.getAttribute("data-given") === value ? before.value : value;
   area.addEventListener("input", () => grow(area));
   return { area, box: make("div", { class: "field" }, make("label", { for: id }, label), area) };
 }
