@@ -44,6 +44,10 @@ def test_characters_are_counted_as_python_counts_them() -> None:
     assert labels("attention", TOKENS, change=("Array.from(told.text)", 'told.text.split("")'))["queries"] != NAMES
 
 
+def test_a_mark_that_stands_alone_has_its_number() -> None:
+    assert told("labels.js", "page.visible(\"\\u200d\")") == "U+200D"
+
+
 def test_a_long_piece_is_cut_between_characters() -> None:
     long = told("labels.js", f"page.visible({json.dumps(FAMILY * 40)})")
     assert long == FAMILY * 13 + "…"

@@ -82,7 +82,7 @@ function parts(panel, say) {
   const several = panel.grids.length > 1;
   panel.room.append(...panel.grids.flatMap((grid) => [
     several && make("h3", {}, say(`part.${grid.part.name}`)),
-    grid.grouped && make("p", { class: "caption" }, say("atlas.grouped", { heads: grid.part.heads, groups: grid.part.kv_heads, share: grid.part.heads / grid.part.kv_heads })),
+    grid.grouped && make("p", { class: "caption shared-heads" }, say("atlas.grouped", { heads: grid.part.heads, groups: grid.part.kv_heads, share: grid.part.heads / grid.part.kv_heads })),
     grid.element,
   ]).filter((each) => each !== false));
   return [
@@ -132,6 +132,7 @@ function lay(panel, say) {
   }
   if (laid === panel.laid) return;
   panel.laid = laid;
+  for (const each of room.querySelectorAll(".shared-heads")) each.toggleAttribute("hidden", state.sort !== "");
   ["", ...KINDS].forEach((sort, place) => panel.sorts[place].setAttribute("aria-pressed", String(sort === state.sort)));
   panel.table.fill(say("atlas.title"), [say("atlas.head"), ...KINDS.map((kind) => say(`atlas.${kind}`))], () =>
     panel.grids.flatMap((grid) => grid.order.map((place) => [

@@ -10,6 +10,8 @@ const segments = new Intl.Segmenter("zh", { granularity: "grapheme" });
 
 /** Blanks as signs, and no more than a few characters, none of them cut. @param {string} text */
 export function visible(text) {
+  // Joiners and marks that change their neighbour are nothing to see when they stand alone.
+  if (/^[\p{Cf}\p{Mn}]+$/u.test(text)) return Array.from(text, (each) => `U+${each.codePointAt(0)?.toString(16).toUpperCase().padStart(4, "0")}`).join(" ");
   const signs = text.replace(/ /g, "·").replace(/\n/g, "↵").replace(/\t/g, "⇥").replace(/\r/g, "␍");
   const whole = [...segments.segment(signs)].map((each) => each.segment);
   return whole.length > LONGEST ? `${whole.slice(0, LONGEST - 1).join("")}…` : whole.join("");
