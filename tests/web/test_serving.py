@@ -1,0 +1,81 @@
+"""A place to listen: the usual port, another where it is taken, one line where there is none; a browser only where it can be seen."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import threading
+import webbrowser
+
+import pytest
+
+from clearhead.messages import UserError
+from clearhead.web import serving
+from clearhead.web.serving import address_of, go_there, listening
+
+
+def port_of(listener: socket.socket) -> int:
+    return int(listener.getsockname()[1])
+
+
+def test_a_free_port_is_found_and_its_address_is_a_browsers() -> None:
+    with listening("127.0.0.1", 0) as listener:
+        assert address_of(listener) == f"http://127.0.0.1:{port_of(listener)}/"
+        # It listens already: whoever comes before the server waits.
+        socket.create_connection(listener.getsockname(), timeout=5).close()
+
+
+def test_a_port_that_is_taken_is_one_line() -> None:
+    with listening("127.0.0.1", 0) as first, pytest.raises(UserError, match=f"port {port_of(first)} is taken.*--port"):
+        listening("127.0.0.1", port_of(first))
+
+
+def test_where_no_port_is_named_the_next_one_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    with listening("127.0.0.1", 0) as first:
+        monkeypatch.setattr(serving, "PORT", port_of(first))
+        with listening("127.0.0.1") as second:
+            assert port_of(second) != port_of(first)
+        monkeypatch.setattr(serving, "NEXT", 1)
+        with listening("127.0.0.1") as third:
+            assert port_of(third) != port_of(first)
+
+
+@pytest.mark.parametrize(("host", "port", "named"), [("127.0.0.1", 65536, "65536"), ("127.0.0.1", -1, "-1"),
+                                                     ("192.0.2.1", 0, "192.0.2.1"), ("no such host", 0, "no such host"),
+                                                     ("x" * 70, 0, "xxx")])  # fmt: skip
+def test_what_cannot_be_listened_on_is_one_line(host: str, port: int, named: str) -> None:
+    with pytest.raises(UserError, match=named):
+        listening(host, port)
+
+
+def test_every_address_is_opened_by_the_one_of_this_machine() -> None:
+    with listening("0.0.0.0", 0) as listener:
+        assert address_of(listener).startswith("http://127.0.0.1:")
+
+
+def test_the_address_of_the_sixth_version_stands_in_brackets() -> None:
+    try:
+        listener = listening("::1", 0)
+    except UserError:
+        pytest.skip("this machine has no IPv6")
+    with listener:
+        assert address_of(listener) == f"http://[::1]:{port_of(listener)}/"
+
+
+def test_a_browser_is_opened_where_there_is_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened, done = [], threading.Event()
+
+    def note(address: str) -> bool:
+        opened.append(address)
+        done.set()
+        return True
+
+    monkeypatch.setattr(webbrowser, "open", note)
+    monkeypatch.setattr(sys, "platform", "linux")
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
+        monkeypatch.delenv(name, raising=False)
+    go_there("http://nowhere/")
+    monkeypatch.setenv("DISPLAY", ":0")
+    go_there("http://here/")
+    assert done.wait(5)
+    assert opened == ["http://here/"]
