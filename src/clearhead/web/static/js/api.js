@@ -76,7 +76,15 @@ export async function open(text, target, signal) {
  * @returns {Api}
  */
 export function apiOf(signal) {
-  return { get: (path, query = {}) => get(path, query, signal), model: () => model, opened: () => opened };
+  return {
+    async get(path, query = {}) {
+      const answer = await get(path, query, signal);
+      signal?.throwIfAborted();
+      return answer;
+    },
+    model: () => model,
+    opened: () => opened,
+  };
 }
 
 /**

@@ -15,7 +15,7 @@ import { resolved } from "clearhead/places.js";
 /** @typedef {import("clearhead/state.js").State} State */
 /** @typedef {import("clearhead/state.js").View} View */
 
-/** @type {Map<string, {body: HTMLElement, line: HTMLElement, stop: AbortController}>} */
+/** @type {Map<string, {body: HTMLElement, line: HTMLElement, stop: AbortController, work: Promise<unknown>}>} */
 const panels = new Map();
 const file = carriesAnswers();
 
@@ -94,6 +94,7 @@ async function openPrompt() {
     calm();
     place(resolved({ ...current(), ...given }, model, opened));
     keepingFocus(() => showPrompt(byId("prompt"), current(), model, say, file));
+    document.body.classList.remove("busy");
     await drawAll(true);
   } catch (error) {
     if (mine.signal.aborted) return;
@@ -117,7 +118,9 @@ async function changed(state, before) {
   if (placing) return;
   if (state.text !== before.text || state.target !== before.target) return openPrompt();
   if (document.body.classList.contains("busy")) return;
-  place(resolved(state, model, apiOf().opened()));
+  const opened = apiOf().opened();
+  if (!opened) return;
+  place(resolved(state, model, opened));
   await drawAll(renewed, before);
 }
 
@@ -134,19 +137,21 @@ function place(state) {
  * @param {State} [before]
  */
 async function drawAll(anew, before) {
-  const mine = ++turn;
+  const mine = anew ? ++turn : turn;
   const state = current();
   // While the sections are empty the column keeps its length, so that what a person looks at stays where it is.
-  byId("views").style.minHeight = anew ? `${byId("views").offsetHeight}px` : "";
-  if (anew) lay();
+  if (anew) {
+    byId("views").style.minHeight = `${byId("views").offsetHeight}px`;
+    lay();
+  }
   const order = [...views].sort((one, other) => Number(other.id === state.view) - Number(one.id === state.view));
   for (const view of order) {
     if (!anew && before && !concerns(view, state, before)) continue;
     await drawView(view);
-    if (mine !== turn && anew) return;
-    if (anew) settle(state.view);
+    if (mine !== turn) return;
+    if (anew) settle(current().view);
   }
-  byId("views").style.minHeight = "";
+  if (anew) byId("views").style.minHeight = "";
 }
 
 /** Whether a section looks different now. @param {View} view @param {State} state @param {State} before */
@@ -155,22 +160,33 @@ function concerns(view, state, before) {
   return fields.some((name) => state[name] !== before[name]);
 }
 
-/** @param {View} view */
+/** One drawing of a section at a time: the one before is given up, and has ended when the next begins. @param {View} view */
 async function drawView(view) {
   const panel = panels.get(view.id);
   if (!panel) return;
   panel.stop.abort();
   const mine = (panel.stop = new AbortController());
+  const work = panel.work.then(() => (mine.signal.aborted ? undefined : drawInto(panel, view, mine.signal)));
+  panel.work = work.catch(() => undefined);
+  await work;
+}
+
+/**
+ * @param {{body: HTMLElement, line: HTMLElement}} panel
+ * @param {View} view
+ * @param {AbortSignal} signal
+ */
+async function drawInto({ body, line }, view, signal) {
   // It may measure itself, so it is in sight while it draws; what could not be drawn anew does not stay as if it were.
-  panel.body.hidden = false;
+  body.hidden = false;
   try {
-    await view.show(panel.body, current(), apiOf(mine.signal), say);
-    if (!mine.signal.aborted) panel.line.replaceChildren();
+    await view.show(body, current(), apiOf(signal), say);
+    if (!signal.aborted) line.replaceChildren();
   } catch (error) {
-    if (mine.signal.aborted) return;
+    if (signal.aborted) return;
     if (error instanceof Refused && error.kind === "lost") return trouble(error, () => void openPrompt());
-    panel.body.hidden = true;
-    panel.line.replaceChildren(message(error));
+    body.hidden = true;
+    line.replaceChildren(message(error));
     if (!(error instanceof Refused)) throw error;
   }
 }
@@ -182,7 +198,7 @@ function lay() {
   byId("views").replaceChildren(...views.map(({ id }) => {
     const body = make("div", { class: "body" });
     const line = make("p", { class: "line", role: "status" });
-    panels.set(id, { body, line, stop: new AbortController() });
+    panels.set(id, { body, line, stop: new AbortController(), work: Promise.resolve() });
     return make("section", { id: `view-${id}`, "data-view": id, "aria-labelledby": `title-${id}`, class: "panel" },
       make("header", {}, make("h2", { id: `title-${id}`, tabindex: -1 }, say(`${id}.title`)), make("div", { class: "tools" })),
       make("p", { class: "caption" }, say(`${id}.caption`)), line, body);

@@ -7,15 +7,20 @@ let strings = {};
 /** @type {Record<string, Record<string, string>>} */
 const tables = {};
 
+/** The language asked for last: a table that comes late does not undo it. */
+let wanted = "";
+
 /**
  * Loads the texts of a language: from the page itself where it is an exported file, else from the server.
  * @param {"en" | "zh"} lang
  */
 export async function speak(lang) {
+  wanted = lang;
   const carried = document.getElementById("strings");
   if (carried) Object.assign(tables, JSON.parse(carried.textContent || "{}"));
   tables[lang] ??= await (await fetch(`/static/${lang}.json`)).json();
-  strings = tables[lang];
+  if (wanted !== lang) return;
+  strings = tables[lang] ?? {};
   document.documentElement.lang = lang === "zh" ? "zh-Hans" : "en";
 }
 
