@@ -7,7 +7,7 @@ import { keepingFocus, make } from "clearhead/dom.js";
 import { help, listen } from "clearhead/keys.js";
 import { exampleList, showPrompt } from "clearhead/prompt.js";
 import { follow, reach, settle } from "clearhead/scroll.js";
-import { say, speak } from "clearhead/say.js";
+import { loadTexts, say, speak } from "clearhead/say.js";
 import { begin, current, FIRST, go, parsed, watch } from "clearhead/state.js";
 import { views } from "clearhead/views.js";
 import { resolved } from "clearhead/places.js";
@@ -42,7 +42,8 @@ async function start() {
     frame();
     if (apiOf().opened()) void drawAll(true);
   });
-  await speak(current().lang);
+  await loadTexts();
+  speak(current().lang);
   await began();
 }
 
@@ -111,7 +112,7 @@ async function openPrompt() {
  */
 async function changed(state, before) {
   markTab(state.view);
-  if (state.lang !== before.lang) await speak(state.lang);
+  if (state.lang !== before.lang) speak(state.lang);
   if (!model) return;
   const renewed = state.lang !== before.lang || state.theme !== before.theme;
   if (renewed) frame();

@@ -7,19 +7,18 @@ let strings = {};
 /** @type {Record<string, Record<string, string>>} */
 const tables = {};
 
-/** The language asked for last: a table that comes late does not undo it. */
-let wanted = "";
+/** Loads the texts of both languages: from the page itself where it is an exported file, else from the server. */
+export async function loadTexts() {
+  const carried = document.getElementById("strings");
+  if (carried) return void Object.assign(tables, JSON.parse(carried.textContent || "{}"));
+  await Promise.all(["en", "zh"].map(async (lang) => (tables[lang] = await (await fetch(`/static/${lang}.json`)).json())));
+}
 
 /**
- * Loads the texts of a language: from the page itself where it is an exported file, else from the server.
+ * The page speaks a language from here on.
  * @param {"en" | "zh"} lang
  */
-export async function speak(lang) {
-  wanted = lang;
-  const carried = document.getElementById("strings");
-  if (carried) Object.assign(tables, JSON.parse(carried.textContent || "{}"));
-  tables[lang] ??= await (await fetch(`/static/${lang}.json`)).json();
-  if (wanted !== lang) return;
+export function speak(lang) {
   strings = tables[lang] ?? {};
   document.documentElement.lang = lang === "zh" ? "zh-Hans" : "en";
 }
