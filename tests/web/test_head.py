@@ -70,22 +70,22 @@ def from_the_block(weights: Tensor, queries: range, keys: range, before: int) ->
     return NUMBERS(weights, queries, range(len(keys)), before)
 
 
-def one_entropy_less(weights: Tensor, queries: range, keys: range, before: int) -> dict[str, Tensor]:
-    found = NUMBERS(weights, queries, keys, before)
-    return {**found, "entropy": found["entropy"] / found["sum"]}
+def unshared(scores: Tensor, weights: Tensor) -> Tensor:
+    return torch.special.entr(weights).sum(-1)
 
 
 NUMBERS = head._numbers
 
 
 @pytest.mark.parametrize(
-    ("variant", "fault"), [("learned", one_late), ("window", from_the_block), ("sinks", one_entropy_less)]
+    ("variant", "name", "fault"),
+    [("learned", "_numbers", one_late), ("window", "_numbers", from_the_block), ("sinks", "entropies", unshared)],
 )
 def test_wrong_numbers_are_found(
-    variant: str, fault: Callable[..., dict[str, Tensor]], monkeypatch: pytest.MonkeyPatch
+    variant: str, name: str, fault: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(weighing, "AT_ONCE", 60)
-    monkeypatch.setattr(head, "_numbers", fault)
+    monkeypatch.setattr(head, name, fault)
     with pytest.raises(AssertionError):
         check_head("decoder", variant)
 

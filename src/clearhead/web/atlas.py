@@ -19,7 +19,7 @@ from clearhead.web.answer import Answer, packed
 from clearhead.web.place import crosses, parts_of
 from clearhead.web.pooling import field_of, pooled, roots
 from clearhead.web.session import Session
-from clearhead.web.weighing import Block, blocks_of, weighed, wide
+from clearhead.web.weighing import Block, blocks_of, entropies, weighed, wide
 
 MOST_BYTES = 556_000
 """All pictures and all scores together, so that the answer stays below 560 KB."""
@@ -100,7 +100,7 @@ def _of_layer(
     rows, columns = (-(-size // each) for size, each in zip((queries, ran.k.shape[-2]), field, strict=True))
     picture = ran.q.new_zeros(heads, rows, columns)
     sums = {name: ran.q.new_zeros(heads) for name in (*patterns, "entropy")}
-    for block, weights in weighed(ran, blocks):
+    for block, scores, weights in weighed(ran, blocks):
         first, after = block.queries.start, block.queries.stop
         small = pooled(weights, field)
         corner = first // field[0], block.keys.start // field[1]
@@ -109,22 +109,8 @@ def _of_layer(
             if pattern is not None:
                 wanted = pattern[first:after, block.keys.start : block.keys.stop].to(weights.dtype)
                 sums[name] += weights.flatten(1) @ wanted.flatten()
-        sums["entropy"] += entropies(weights, ran.sinks is not None).sum(-1)
+        sums["entropy"] += entropies(scores, weights).sum(-1)
     return roots(picture), sums
-
-
-def entropies(weights: Tensor, shared: bool) -> Tensor:
-    """-Σ p ln p of each row, p = w / Σ w; 0 where a query looks at nothing: (h,t,s) -> (h,t) in nats.
-
-    Args:
-        weights: of some queries over all keys that they see.
-        shared: whether something beside the keys takes weight, so that rows do not sum to 1.
-    """
-    if shared:
-        total = weights.sum(-1, keepdim=True)
-        weights = weights / total.masked_fill(total == 0, 1.0)
-    spread: Tensor = torch.special.entr(weights).sum(-1)
-    return spread
 
 
 def _patterns(part: str, queries: int, keys: int, ids: Sequence[int], like: Tensor) -> dict[str, Tensor | None]:

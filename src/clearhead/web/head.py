@@ -9,11 +9,10 @@ import torch
 from torch import Tensor
 
 from clearhead.web.answer import Answer, packed
-from clearhead.web.atlas import entropies
 from clearhead.web.place import place_of
 from clearhead.web.pooling import field_of, pooled, roots
 from clearhead.web.session import Session
-from clearhead.web.weighing import blocks_of, one_head, weighed
+from clearhead.web.weighing import blocks_of, entropies, one_head, weighed
 
 SIDE = 512
 """The most rows and columns of the picture."""
@@ -40,13 +39,14 @@ def answer(session: Session, query: Mapping[str, str]) -> Answer:
     picture = ran.q.new_zeros(1, -(-queries // field[0]), -(-keys // field[1]))
     rows: dict[str, list[Tensor]] = {name: [] for name in ("entropy", "distance", "largest", "sum")}
     difference = ran.q.new_zeros(())
-    for block, weights in weighed(ran, blocks_of(ran, field)):
+    for block, scores, weights in weighed(ran, blocks_of(ran, field)):
         some = slice(block.keys.start, block.keys.stop)
         small = pooled(weights, field)
         corner = block.queries.start // field[0], block.keys.start // field[1]
         picture[:, corner[0] : corner[0] + small.shape[1], corner[1] : corner[1] + small.shape[2]] = small
         for name, numbers in _numbers(weights[0], block.queries, block.keys, keys - queries).items():
             rows[name].append(numbers)
+        rows["entropy"].append(entropies(scores, weights)[0])
         mixed = weights @ ran.v[0, :, some]
         ran_here = ran.mixed[0, :, block.queries.start : block.queries.stop].to(mixed.dtype)
         difference = torch.maximum(difference, (mixed - ran_here).abs().amax())
@@ -71,7 +71,7 @@ def finite(number: Tensor) -> float | None:
 
 
 def _numbers(weights: Tensor, queries: range, keys: range, before: int) -> dict[str, Tensor]:
-    """Entropy, distance, largest key and sum of each row: (t,s) -> (t) each.
+    """Distance, largest key and sum of each row: (t,s) -> (t) each.
 
     Args:
         weights: of the queries over the keys.
@@ -84,7 +84,6 @@ def _numbers(weights: Tensor, queries: range, keys: range, before: int) -> dict[
     own = torch.arange(queries.start, queries.stop, dtype=weights.dtype, device=weights.device) + before
     some = total.masked_fill(total == 0, 1.0)
     return {
-        "entropy": entropies(weights[None], shared=True)[0],
         # Σ p (t - s), the sum over p written apart, for a row that looks at nothing has 0.
         "distance": (own * total - weights @ places) / some,
         "largest": torch.where(total == 0, -1, weights.argmax(-1) + keys.start),

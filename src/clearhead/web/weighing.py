@@ -16,8 +16,8 @@ from clearhead.ops.masks import Allowed
 from clearhead.ops.softmax import at_least_float32
 from clearhead.ops.tap import Ran
 
-AT_ONCE = 2**19
-"""How many weights are held at once, about: 2 MB in float32, which the caches of a processor hold."""
+AT_ONCE = 2**18
+"""How many weights are held at once, about: 1 MB in float32, which the caches of a processor hold."""
 
 
 class Block(NamedTuple):
@@ -84,12 +84,15 @@ def _block(seen: Tensor, queries: range, field: int) -> Block:
     return Block(queries, range(first, after), ~rows, None if bool(some.all()) else ~some)
 
 
-def weighed(ran: Ran, blocks: Sequence[Block]) -> Iterator[tuple[Block, Tensor]]:
-    """The weights (h,t,s) of all heads of the first row of the batch, block by block.
+def weighed(ran: Ran, blocks: Sequence[Block]) -> Iterator[tuple[Block, Tensor, Tensor]]:
+    """Scores and weights (h,t,s) of all heads of the first row of the batch, block by block.
 
     Args:
         ran: what a kernel worked on, `wide`.
         blocks: its `blocks_of`.
+
+    Yields:
+        A block, its scores, a very low finite number where a query may not look, and its weights.
     """
     q, k = ran.q[0], ran.k[0]
     (heads, queries, width), (groups, keys) = q.shape, k.shape[:2]
@@ -104,13 +107,28 @@ def weighed(ran: Ran, blocks: Sequence[Block]) -> Iterator[tuple[Block, Tensor]]
             scores = scores.div_(ran.cap).tanh_().mul_(ran.cap)
         if bias is not None:
             scores += bias[:, rows, some]
-        yield block, _shared(scores, block, ran.sinks)
+        if block.hidden is not None:
+            # Finite, so that a weight of 0 times its logarithm is 0; no score is as low.
+            scores.masked_fill_(block.hidden, torch.finfo(scores.dtype).min / 4)
+        yield block, scores, _shared(scores, block, ran.sinks)
+
+
+def entropies(scores: Tensor, weights: Tensor) -> Tensor:
+    """-Σ p ln p of each row, p = w / Σ w: (h,t,s), (h,t,s) -> (h,t) in nats. A query that looks at nothing has 0.
+
+    ln p is the logarithm of the softmax without a sink, so that no logarithm of a single weight is taken.
+
+    Args:
+        scores: as `weighed` yields them.
+        weights: the same.
+    """
+    total = weights.sum(-1)
+    spread: Tensor = -torch.linalg.vecdot(weights, scores.log_softmax(-1))
+    return spread / total.masked_fill(total == 0, 1.0)
 
 
 def _shared(scores: Tensor, block: Block, sinks: Tensor | None) -> Tensor:
-    """softmax of scores (h,t,s) that are written over; a query that sees nothing has zeros."""
-    if block.hidden is not None:
-        scores.masked_fill_(block.hidden, -torch.inf)
+    """softmax of the scores; a query that sees nothing has zeros."""
     weights = scores.softmax(-1)
     if sinks is not None:
         # exp(x) / (Σ exp + exp(sink)) is the softmax without the sink, times the part of the sum that the keys have.
