@@ -45,7 +45,7 @@ def test_characters_are_counted_as_python_counts_them() -> None:
 
 
 def test_a_mark_that_stands_alone_has_its_number() -> None:
-    assert told("labels.js", "page.visible(\"\\u200d\")") == "U+200D"
+    assert told("labels.js", 'page.visible("\\u200d")') == "U+200D"
 
 
 def test_a_long_piece_is_cut_between_characters() -> None:
