@@ -82,9 +82,8 @@ def name_of(loaded: Loaded) -> str:
     source = Path(loaded.source)
     if source.parent.name == "checkpoints":
         return source.parent.parent.absolute().name
-    if source.suffix not in {".gguf", ".pt", ".safetensors"}:
-        return source.absolute().name
-    return source.absolute().parent.name if source.stem == "model" else source.stem
+    name = source.stem if source.suffix in {".gguf", ".pt", ".safetensors"} else source.absolute().name
+    return source.absolute().parent.name if name == "model" else name
 
 
 def languages(tokenizer: Tokenizer) -> list[str]:
