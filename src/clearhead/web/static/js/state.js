@@ -79,7 +79,7 @@ export function parsed(hash, rest = FIRST) {
   /** @type {Record<string, string | number | null>} */
   const found = { ...rest };
   for (const [name, value] of new URLSearchParams(hash.replace(/^#/, ""))) {
-    if (!(name in FIRST)) continue;
+    if (!Object.hasOwn(FIRST, name)) continue;
     if (typeof FIRST[/** @type {keyof State} */ (name)] !== "number") found[name] = value;
     else if (/^\d{1,7}$/.test(value)) found[name] = Number(value);
   }
