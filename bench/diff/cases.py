@@ -98,7 +98,9 @@ def _model(config: DecoderConfig, kind: type[nn.Module], wrong: dict[str, Any], 
     return Trial(name, ours(config), bare(kind, rope, **wrong), frozenset(ids.split()), tuple(at.split()))
 
 
-def _code(kinds: tuple[type[nn.Module], type[nn.Module]], rope: bool, wrong: dict[str, Any], ids: str, at: str) -> Trial:
+def _code(
+    kinds: tuple[type[nn.Module], type[nn.Module]], rope: bool, wrong: dict[str, Any], ids: str, at: str
+) -> Trial:
     one, other = kinds
     name = f"{one.__name__}, {other.__name__}: {next(iter(wrong))}"
     return Trial(name, hand(one, rope), bare(other, rope, **wrong), frozenset(ids.split()), tuple(at.split()))
@@ -125,12 +127,12 @@ CODES = [
     _code((One, Two), False, {"post": True}, "norm.placement block.wiring", "norm ln query qkv"),
     _code((Two, One), True, {"scale": D**-0.5}, "scale.model-width scale.value scale.factor", "scores einsum softmax"),
     _code((One, Two), True, {"embedding": D**0.5}, "embedding.scale", "words emb mul"),
-    _code((Two, One), False, {"cap": 3.0}, "softcap attention.softcap head.softcap", "tanh head lm_head"),
+    _code((Two, One), False, {"cap": 3.0}, "softcap attention.softcap logits.softcap", "tanh head lm_head"),
     _code((One, Two), False, {"twice": True}, "position.twice positions.twice", "add pos mul"),
     _code((Two, One), True, {"from_norm": True}, "residual.from-norm", "add"),
     _code((One, Two), True, {"window": 7}, "attention.window mask.window", "weights softmax"),
     _code((Two, One), False, {"tied": True}, "head.tied weights.values weights.exchanged", "head linear"),
-    _code((One, One), False, {"key_bias": False}, "projection.bias bias", "key"),
+    _code((One, One), False, {"query_bias": False}, "projection.bias bias", "query"),
 ]
 
 

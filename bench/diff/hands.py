@@ -40,7 +40,7 @@ class Spec:
     twice: bool = False
     from_norm: bool = False
     tied: bool = False
-    key_bias: bool = True
+    query_bias: bool = True
     single: bool = False
 
     @property
@@ -82,8 +82,8 @@ class OneBlock(nn.Module):
         super().__init__()
         self.spec = spec
         self.input_norm, self.middle_norm = Gain(spec), Gain(spec)
-        self.query = nn.Linear(D, D, bias=not spec.rope)
-        self.key = nn.Linear(D, spec.keys * d, bias=not spec.rope and spec.key_bias)
+        self.query = nn.Linear(D, D, bias=not spec.rope and spec.query_bias)
+        self.key = nn.Linear(D, spec.keys * d, bias=not spec.rope)
         self.value = nn.Linear(D, spec.keys * d, bias=not spec.rope)
         self.merge = nn.Linear(D, D, bias=not spec.rope and spec.out_bias)
         if spec.rope:
@@ -139,7 +139,7 @@ class OneBlock(nn.Module):
 class One(nn.Module):
     """Separate projections, the fused kernel, angles as they are needed."""
 
-    def __init__(self, spec: Spec = Spec()) -> None:  # noqa: B008 - it is frozen
+    def __init__(self, spec: Spec = Spec()) -> None:
         super().__init__()
         self.spec = spec
         self.words = nn.Embedding(V, D)
@@ -165,7 +165,7 @@ class One(nn.Module):
 class Two(nn.Module):
     """One fused projection, einsum, a finite mask, complex turns, a loop over dictionaries of parts."""
 
-    def __init__(self, spec: Spec = Spec()) -> None:  # noqa: B008 - it is frozen
+    def __init__(self, spec: Spec = Spec()) -> None:
         super().__init__()
         self.spec, bias = spec, not spec.rope
         self.emb = nn.Embedding(V, D)

@@ -36,6 +36,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "variations.qk_norm": ("the norm of queries and keys is {value}", "查询与键的归一化{value}"),
     "variations.sinks": ("the sinks are {value}", "注意力汇（sink）{value}"),
     "variations.groups": ("query head h reads key/value head {value}", "第 h 个查询头读取键值头 {value}"),
+    "variations.square": ("{name} is used as {value}", "{name} 的用法为 {value}"),
     "variations.word.there": ("there", "存在"),
     "variations.word.missing": ("missing", "缺失"),
     "variations.word.inside": ("inside", "内"),

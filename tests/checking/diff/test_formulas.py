@@ -32,15 +32,15 @@ FAULTS: list[tuple[dict[str, Any], str, str, str]] = [
     ({"norm": "unbiased"}, "norm.unbiased-variance", "n/(n - 1)", "x.var("),
     ({"norm": "outside"}, "norm.eps-placement", "(sqrt(var) + 1e-05)", ""),
     ({"norm": "tokens"}, "norm.axis", "[tokens]", "x - x.mean"),
-    ({"norm": "unshifted"}, "bias", "x + b", ""),
+    ({"norm": "unshifted"}, "projection.bias", "x + b", ""),
     ({"scale": "1"}, "scale.missing", "softmax of x over", ""),
     ({"scale": "1/sqrt(D)"}, "scale.model-width", "1 / sqrt(D) = 0.204124", "scores"),
     ({"scale": "sqrt(d)"}, "scale.inverted", "sqrt(d) = 2.44949", "scores"),
     ({"scale": "1/d"}, "scale.twice", "1 / d = 0.166667", "scores"),
     ({"mask": "none"}, "causal.future-leak", "every query sees every key", "weights = scores"),
     ({"mask": "strict"}, "causal.self-masked", "56 of 121", "weights = scores"),
-    ({"window": 5}, "window", "the last 5", "weights = scores"),
-    ({"softcap": 2.0}, "softcap", "2 · tanh(x / 2)", ""),
+    ({"window": 5}, "attention.window", "the last 5", "weights = scores"),
+    ({"softcap": 2.0}, "attention.softcap", "2 · tanh(x / 2)", ""),
     ({"axis": -2}, "softmax.axis", "over the queries", "weights = scores"),
     ({"pairing": "inter"}, "rotary.pairing", "interleaved pairs", ""),
     ({"base": 1000.0}, "rotary.base", "base 1000", "habits.base"),
@@ -59,9 +59,9 @@ FAULTS: list[tuple[dict[str, Any], str, str, str]] = [
     ({"positions": 2}, "position.twice", "2 · places", ""),
     ({"positions": 0}, "position.unused", "tokens", ""),
     ({"shift": 1}, "position.offset", "1 positions on", "self.places("),
-    ({"cap": 3.0}, "softcap", "3 · tanh(x / 3)", "self.habits.cap *"),
+    ({"cap": 3.0}, "logits.softcap", "3 · tanh(x / 3)", "self.habits.cap *"),
     ({"drop": True}, "dropout.active-in-eval", "dropout in evaluation", "self.down(y)"),
-    ({"bias": False}, "bias", "B computes x Wᵀ", "self.down"),
+    ({"bias": False}, "projection.bias", "B computes x Wᵀ", "self.down"),
 ]
 
 
@@ -116,7 +116,7 @@ def test_a_planted_difference_is_named(habits: dict[str, Any], name: str, words:
         ({"activation": "tanh"}, "activation.variant"),
         ({"eps": 1e-6}, "norm.eps-value"),
         ({"mask": "none"}, "causal.future-leak"),
-        ({"window": 5}, "window"),
+        ({"window": 5}, "attention.window"),
         ({"pairing": "inter"}, "rotary.pairing"),
         ({"final": False}, "norm.final-missing"),
         ({"shift": 1}, "position.offset"),
@@ -132,7 +132,7 @@ def test_by_another_hand_it_is_named_too(habits: dict[str, Any], name: str) -> N
 def test_by_another_hand_the_window_is_named() -> None:
     """One of these that is quick."""
     _, _, reasons = found(other(window=5))
-    assert [each.id for each in reasons] == ["window"]
+    assert [each.id for each in reasons] == ["attention.window"]
 
 
 def test_no_known_formula_is_no_reason() -> None:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from clearhead.checking.diff.report import State
-from clearhead.checking.diff.weights import Match, Shapes, compared, matches, related, shapes_of, taken
+from clearhead.checking.diff.weights import Match, Shapes, compared, matches, related, shapes_of
 from clearhead.checking.diff.weights_roles import roles
 from clearhead.formats.hugging_face.families import FAMILIES
 from clearhead.formats.weights import own_tensors
@@ -236,39 +236,6 @@ def test_a_table_with_more_rows_is_the_same_one_padded() -> None:
     other = {**own, "embedding.weight": torch.cat([own["embedding.weight"], torch.zeros(9, 12, dtype=torch.float64)])}
     padded = by_b(matches(own, other), "embedding.weight")
     assert (padded.state, padded.id) == ("related", "weights.padded")
-
-
-def test_as_tensors_with_bs_numbers_by_kind() -> None:
-    own = tensors(GPT)
-    other = {name: each.clone() for name, each in own.items()}
-    square, fused = "blocks.0.attention.output.weight", "blocks.1.attention.qkv.weight"
-    q, k, v = own[fused].chunk(3)
-    other |= {square: own[square].t(), fused: torch.cat([k, q, v])}
-    found = taken(own, other, matches(own, other, shapes=shapes_of(GPT)))
-    assert {id: set(tensors) for id, (tensors, _) in found.items()} == {
-        "weights.transposed": {square},
-        "qkv.layout": {fused},
-    }
-    assert "k, q, v" in found["qkv.layout"][1]
-    assert torch.equal(found["weights.transposed"][0][square], own[square].t())
-
-
-def test_one_changed_part_goes_into_the_fused_tensor() -> None:
-    own = tensors(LLAMA)
-    other = theirs(LLAMA, "llama", own)
-    other["model.layers.1.self_attn.k_proj.weight"] = 2 * other["model.layers.1.self_attn.k_proj.weight"]
-    found = taken(own, other, matches(own, other, shapes=shapes_of(LLAMA)))
-    assert found.keys() == {"weights.scaled"}
-    changed, name = found["weights.scaled"][0], "blocks.1.attention.qkv.weight"
-    assert changed.keys() == {name}
-    assert torch.equal(changed[name][12:16], 2 * own[name][12:16])
-    assert torch.equal(changed[name][:12], own[name][:12])
-
-
-def test_what_is_only_held_in_another_shape_is_no_reason() -> None:
-    own = tensors(GPT)
-    other = {name: each for name, each in theirs(GPT, "gpt2", own).items() if "attn.c_proj" not in name}
-    assert not taken(own, other, matches(own, other))
 
 
 @pytest.mark.slow

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from clearhead.checking.diff.report import TensorRow
-from clearhead.checking.diff.weights_named import Named, Recipe, made, paired
+from clearhead.checking.diff.weights_named import paired
+from clearhead.checking.diff.weights_recipes import Named, Recipe, made
 from clearhead.checking.diff.weights_roles import bare_name
 from clearhead.checking.strangers import Attempt
 from clearhead.formats.fields import Fields

@@ -14,6 +14,7 @@ from clearhead.checking.diff.code import open_code
 from clearhead.checking.diff.explain import explained
 from clearhead.checking.diff.formulas import formula_reasons
 from clearhead.checking.diff.giving import is_fresh, shared_weights, weights_of_other
+from clearhead.checking.diff.hints import suggested
 from clearhead.checking.diff.inputs import inputs_for
 from clearhead.checking.diff.ours import ModelSide, model_side
 from clearhead.checking.diff.report import Difference, Pair, Reason
@@ -78,7 +79,8 @@ def opened(found: str | nn.Module | type | Callable[..., Any] | Loaded, tuned: T
         return Opened(model_side(found))
     settings = Settings(kind=tuned.kind, values=dict(tuned.values), seed=tuned.seed)
     code = named(found) if isinstance(found, str) else found
-    name = found if isinstance(found, str) else getattr(found, "__name__", type(found).__name__)
+    plain = getattr(found, "func", found)
+    name = found if isinstance(found, str) else getattr(plain, "__name__", type(plain).__name__)
     return Opened(open_code(target_of(code, name, settings), settings), is_fresh(code))
 
 
@@ -113,7 +115,7 @@ def why(a: Side, b: Side, walks: tuple[Walk, Walk], given: Given) -> tuple[tuple
             walks[not mirrored],
             given,
             mirrored=mirrored,
-            more=known_beforehand(side, other, mirrored),
+            more=known_beforehand(side, other, walks[not mirrored], mirrored=mirrored),
         )
         if reasons and after.first is None:
             return reasons, None
@@ -124,8 +126,10 @@ def why(a: Side, b: Side, walks: tuple[Walk, Walk], given: Given) -> tuple[tuple
     return best
 
 
-def known_beforehand(first: ModelSide, other: Side, mirrored: bool) -> Callable[[ModelSide], Iterable[Candidate]]:
-    """The changes that lead towards the other side, whose weights are known, and its configuration if it is ours."""
+def known_beforehand(
+    first: ModelSide, other: Side, walk: Walk, *, mirrored: bool
+) -> Callable[[ModelSide], Iterable[Candidate]]:
+    """The changes that lead towards the other side: to its weights, its configuration if it is ours, and what its forward suggests."""
     weights = weights_of_other(first, other, mirrored=mirrored)
 
     def changes(side: ModelSide) -> Iterable[Candidate]:
@@ -133,6 +137,8 @@ def known_beforehand(first: ModelSide, other: Side, mirrored: bool) -> Callable[
         if isinstance(other, ModelSide):
             for variation in towards(side.config, other.config):
                 yield candidate_of(side, variation)
+        else:
+            yield from suggested(side, walk)
 
     return changes
 

@@ -13,10 +13,12 @@ from torch import Tensor
 from clearhead.checking.common.trial import apart
 from clearhead.checking.diff.align import aligned, parting
 from clearhead.checking.diff.candidates import Candidate, alone, candidates_of, place_of
-from clearhead.checking.diff.numbers import Mark, alike, laid, mark, plain
+from clearhead.checking.diff.numbers import Mark, alike, laid, mark, plain, unsized
 from clearhead.checking.diff.ours import MOVED, ModelSide
 from clearhead.checking.diff.report import Pair, Reason
 from clearhead.checking.diff.side import Given, Walk
+from clearhead.checking.diff.sources import parents_of
+from clearhead.checking.diff.stages import CodeStage
 from clearhead.checking.strangers import Attempt
 from clearhead.messages import say
 
@@ -112,6 +114,28 @@ class Search:
         value = plain(value)
         own = mark(value)
         return any(alike(own, each) and laid(other, value, near) is not None for each, other in self.others)
+
+    def passes(self, found: Tried) -> bool:
+        """Whether a change only lets the side hold what the other has on its way: the other goes on from there before the two part.
+
+        Without its turn a query is what it is in the other before it is turned.
+        """
+        first = found.first
+        if first is None or not all(isinstance(stage, CodeStage) for stage in self.other.stages):
+            return False
+        met = {pair.a if self.mirrored else pair.b for pair in found.before}
+        turned = {
+            pair.a if self.mirrored else pair.b for pair in found.before if self.own(pair).rpartition(".")[2] in "qk"
+        }
+        parents = parents_of(self.other)
+        for place, stage in enumerate(self.other.stages):
+            if stage.name in met:
+                continue
+            for x in (self.other.stages[at] for at in parents[place]):
+                whole = x.name in turned and x.value.numel() == stage.value.numel()
+                if whole and not alike(unsized(plain(x.value)), unsized(plain(stage.value))):
+                    return True
+        return False
 
     def reasons(self, now: Tried, after: Tried) -> Iterator[Reason]:
         """The changes between the two, as reasons."""
@@ -232,7 +256,7 @@ def _furthest(search: Search, reach: float, changes: Iterable[tuple[Candidate, .
     for each in changes:
         with Attempt():
             found = search.tried(each[-1].make(), *each)
-            if found.reach > reach:
+            if found.reach > reach and not search.passes(found):
                 best, reach = found, found.reach
         if reach == math.inf:
             break

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 
 from clearhead.checking.diff.formulas_attention import scores, softmax_id, softmaxes
-from clearhead.checking.diff.formulas_norm import norm_id, norms
+from clearhead.checking.diff.formulas_norm import grown, norm_id, norms
 from clearhead.checking.diff.formulas_order import arranged, exchanged, moved, rewired, shifted
 from clearhead.checking.diff.formulas_rotary import turn_id, turns
 from clearhead.checking.diff.formulas_small import (
@@ -26,6 +26,7 @@ from clearhead.checking.strangers import Attempt
 
 FAMILIES: tuple[Callable[[Scene], Reason | None], ...] = (
     lambda each: compared(each, activations, activation_id),
+    grown,
     lambda each: compared(each, norms, norm_id),
     lambda each: compared(each, turns, turn_id),
     scores,

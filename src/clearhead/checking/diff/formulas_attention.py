@@ -9,7 +9,7 @@ from torch import Tensor
 
 from clearhead.checking.common.trial import apart
 from clearhead.checking.diff.formulas_small import factor_words
-from clearhead.checking.diff.numbers import HIDDEN, constant
+from clearhead.checking.diff.numbers import HIDDEN, alike, constant, unsized
 from clearhead.checking.diff.reading import Read, Reading, Scene, reason
 from clearhead.checking.diff.report import Reason
 from clearhead.messages import say
@@ -138,7 +138,7 @@ def softmax_id(a: Read, b: Read) -> str:
         return sight_id(str(a.key[2]), str(b.key[2]))
     both = f"{a.key[3]}, {b.key[3]}"
     if "tanh" in both:
-        return "softcap"
+        return "attention.softcap"
     odd = [str(each.key[3]) for each in (a, b) if "1 / sqrt(d)" not in str(each.key[3])]
     words = odd[0].partition(" = ")[0] if len(odd) == 1 else ""
     return SCALES.get("1" if words == "x" else words, "scale.factor")
@@ -187,7 +187,7 @@ def sight_id(a: str, b: str) -> str:
             return "causal.top-left"
         if not bool(square.diagonal(S - T)[1:].any()) and bool(rest.diagonal(S - T)[1:].any()):
             return "causal.self-masked"
-    return "window.off-by-one" if _widths_apart(one, other, distance) == 1 else "window"
+    return "window.off-by-one" if _widths_apart(one, other, distance) == 1 else "attention.window"
 
 
 def _widths_apart(one: Tensor, other: Tensor, distance: Tensor) -> int:
@@ -198,19 +198,27 @@ def scores(scene: Scene) -> Reason | None:
     """Scores that differ by a factor: each beside the product of q and k as both have them."""
     for i, j in scene.pairs():
         x, y = scene.a.value(i), scene.b.value(j)
-        if x.dim() < 3 or x.shape != y.shape or constant(x) or bool((x.abs() >= HIDDEN).any()):
+        if x.dim() < 3 or x.numel() != y.numel() or x.shape[-2:] != y.shape[-2:] or constant(x):
+            continue
+        # Heads may be in groups.
+        y = y.reshape(x.shape)
+        if bool((x.abs() >= HIDDEN).any()):
             continue
         c = float((x * y).sum() / (x * x).sum())
         left = apart(c * x, y)
         if left > scene.a.near or abs(c - 1) < 1e-9:
             continue
-        factors = _natural(scene.a, i), _natural(scene.b, j)
-        if factors[0] is None or factors[1] is None:
+        one, other = _natural(scene.a, i), _natural(scene.b, j)
+        if one is None and other is None:
             continue
-        width, heads = factors[0][1], x.shape[1] if x.dim() == 4 else 1
-        words = [scale_words(each[0], width, heads, x.shape[-1]) for each in factors if each is not None]
+        # Where one of the two products cannot be read, the other tells, and how far the two are apart.
+        width = (one or other or (0.0, 0))[1]
+        factors = (one[0], one[0] * c) if one is not None else (other[0] / c if other is not None else 0.0, 0.0)
+        factors = factors if other is None else (factors[0], other[0])
+        heads = x.numel() // (x.shape[0] * x.shape[-1] * x.shape[-2])
+        words = [scale_words(each, width, heads, x.shape[-1]) for each in factors]
         text = say("diff.scores", a=words[0], b=words[1], where=scene.b.stage(j).where or scene.a.stage(i).where or "-")
-        return reason(scale_id((factors[0][0], factors[1][0]), width, heads, x.shape[-1]), scene, (i, j), text, left)
+        return reason(scale_id(factors, width, heads, x.shape[-1]), scene, (i, j), text, left)
     return None
 
 
@@ -226,7 +234,8 @@ def _natural(reading: Reading, place: int) -> tuple[float, int] | None:
             continue
         sources = [reading.value(s) for s in reading.sources(at)]
         for operand in pair:
-            near = [float(_rms(operand) / _rms(s)) for s in sources if s.numel() == operand.numel()]
+            same = [s for s in sources if s.numel() == operand.numel() and alike(unsized(s), unsized(operand))]
+            near = [float(_rms(operand) / _rms(s)) for s in same]
             size *= min(near, key=lambda r: abs(r - 1), default=1.0)
         return float((made * y).sum() / (made * made).sum()) * size, pair[0].shape[-1]
     return None

@@ -12,8 +12,11 @@ from typing import NamedTuple
 from torch import Tensor
 
 from clearhead.checking.common.trial import apart
+from clearhead.checking.diff.formulas_small import factor_words
 from clearhead.checking.diff.numbers import constant
-from clearhead.checking.diff.reading import Read, Reading
+from clearhead.checking.diff.reading import Read, Reading, Scene, reason
+from clearhead.checking.diff.report import Reason
+from clearhead.messages import say
 
 AXES = {-1: "features", -2: "tokens", 0: "batch"}
 """Axes over which people take statistics."""
@@ -39,8 +42,20 @@ class Root(NamedTuple):
     eps: float
 
 
-def norms(reading: Reading, place: int, of: int | None = None) -> Iterator[Read]:
-    """All norms of a source of the same shape that give a place; of one certain stage if that is named."""
+def norms(reading: Reading, place: int) -> list[Read]:
+    """All norms of a source of the same shape that give a place."""
+    return norms_of(reading, place, None)
+
+
+def norms_of(reading: Reading, place: int, of: int | None) -> list[Read]:
+    """The same of one certain stage, whether or not that has a partner."""
+    key = ("norms", place, of)
+    if key not in reading.read:
+        reading.read[key] = list(_norms(reading, place, of))
+    return reading.read[key]
+
+
+def _norms(reading: Reading, place: int, of: int | None) -> Iterator[Read]:
     y = reading.value(place)
     if y.dim() < 2 or y.shape[-1] < 3 or place in reading.known or constant(y):
         return
@@ -79,7 +94,7 @@ def _of(reading: Reading, x: Tensor, z: Tensor, ways: tuple[str, bool, int]) -> 
             continue
         for centred in (True, False):
             c = x - x.mean(axis, keepdim=True) if centred else x
-            if axis == -1 and not _along(c, z):
+            if not _along(c, z, axis):
                 continue
             power = (c * c).sum(axis, keepdim=True)
             inverse = (c * z).sum(axis, keepdim=True) / power
@@ -93,9 +108,11 @@ def _of(reading: Reading, x: Tensor, z: Tensor, ways: tuple[str, bool, int]) -> 
                 return
 
 
-def _along(c: Tensor, z: Tensor) -> bool:
-    """Whether the first row of the one is a multiple of that of the other, roughly: a quick look before the whole."""
-    one, other = c.flatten(0, -2)[0], z.flatten(0, -2)[0]
+def _along(c: Tensor, z: Tensor, axis: int) -> bool:
+    """Whether the first line along an axis of the one is a multiple of that of the other, roughly: a quick look before the whole."""
+    line: list[int | slice] = [0] * c.dim()
+    line[axis] = slice(None)
+    one, other = c[tuple(line)], z[tuple(line)]
     return float((one @ other) ** 2) >= (1 - 1e-6) * float((one @ one) * (other @ other))
 
 
@@ -129,3 +146,45 @@ def norm_id(a: Read, b: Read) -> str:
         if name and a.key[place] != b.key[place]:
             return name
     return "norm.offset" if "(1 + w)" in (a.key[6], b.key[6]) else "norm.weight"
+
+
+def grown(scene: Scene) -> Reason | None:
+    """The same norm, on one side of what has been multiplied by a number before: not another eps."""
+    for mirrored in (False, True):
+        plainly, grows = (scene.b, scene.a) if mirrored else (scene.a, scene.b)
+        for at in plainly.looked:
+            for read in norms(plainly, at):
+                found = _grown(grows, read)
+                if found is None:
+                    continue
+                place, factor, left = found
+                i, j = (place, at) if mirrored else (at, place)
+                x = scene.place(read.sources[0])
+                words = [x, f"{factor} · {x}"]
+                a, b = reversed(words) if mirrored else words
+                where = scene.b.stage(j).where or scene.a.stage(i).where or "-"
+                stage = scene.a.stage(read.sources[0])
+                embeds = "mbedding" in stage.made_by or not scene.a.parents[read.sources[0]]
+                name = "embedding.scale" if embeds else "scale.factor"
+                return reason(name, scene, (i, j), say("diff.rewired", formula=read.words, a=a, b=b, where=where), left)
+    return None
+
+
+def _grown(reading: Reading, read: Read) -> tuple[int, str, float] | None:
+    """Where a side has a norm of something multiplied: the place, the factor, and what is left."""
+    for place in reading.looked:
+        y = reading.value(place)
+        for middle in (at for at in reading.region(place) if at != place and reading.value(at).shape == y.shape):
+            x = next(
+                (reading.value(at) for at in reading.sources(middle) if reading.known[at] == read.sources[0]), None
+            )
+            if x is None or x.numel() != y.numel() or constant(x):
+                continue
+            x, z = x.reshape(y.shape), reading.value(middle)
+            c = float((x * z).sum() / (x * x).sum())
+            if abs(c - 1) < 1e-6 or apart(c * x, z) > reading.near:
+                continue
+            same = next((each for each in norms_of(reading, place, middle) if each.key == read.key), None)
+            if same is not None:
+                return place, factor_words(c, y.shape[-1]), same.left
+    return None

@@ -8,15 +8,15 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from clearhead.checking.diff.formulas_norm import norms
+from clearhead.checking.diff.formulas_norm import norms, norms_of
 from clearhead.checking.diff.formulas_small import activations, elementwise, vectors
 from clearhead.checking.diff.formulas_sums import sum_id, sum_words, terms_at, where_of
-from clearhead.checking.diff.numbers import alike, constant, gap, laid, mark, plain, rearranged
+from clearhead.checking.diff.numbers import alike, constant, gap, laid, plain, rearranged, unsized
 from clearhead.checking.diff.reading import LOOKED, Reader, Reading, Scene, reason
 from clearhead.checking.diff.report import Reason
 from clearhead.messages import say
 
-PRODUCTS = frozenset(("matmul", "bmm", "einsum", "baddbmm", "scaled_dot_product_attention"))
+PRODUCTS = frozenset(("matmul", "bmm", "einsum", "baddbmm", "scores", "scaled_dot_product_attention"))
 
 
 def exchanged(scene: Scene) -> Reason | None:
@@ -34,8 +34,8 @@ def _operands(reading: Reading, place: int) -> tuple[int | None, ...]:
     """Which sources the two factors of a product are, by places in A."""
     if reading.stage(place).made_by not in PRODUCTS or place in reading.known:
         return ()
-    marks = {at: mark(reading.value(at)) for at in reading.sources(place)}
-    pair = [mark(plain(x)) for x in reading.stage(place).inputs if x.dim() >= 3][:2]
+    marks = {at: unsized(reading.value(at)) for at in reading.sources(place)}
+    pair = [unsized(plain(x)) for x in reading.stage(place).inputs if x.dim() >= 3][:2]
     return tuple(next((reading.known[at] for at, own in marks.items() if alike(own, m)), None) for m in pair)
 
 
@@ -150,12 +150,12 @@ def _moved_id(scene: Scene, both: tuple[Fed, Fed], final: bool) -> str:
     kind = one.kind or other.kind
     names = {
         "dropped": "dropout.active-in-eval",
-        "cap": "softcap",
+        "cap": "logits.softcap",
         "factor": "scale.factor",
         "one": "activation.missing",
     }
     if kind == "vector":
-        return "bias" if "+" in f"{one.through}{other.through}" else "norm.weight"
+        return "projection.bias" if "+" in f"{one.through}{other.through}" else "norm.weight"
     return names.get(kind, "norm.final-missing" if final else "norm.placement")
 
 
@@ -165,11 +165,21 @@ def _same_matrix(scene: Scene, i: int, j: int) -> bool:
         (plain(x), plain(y))
         for x in scene.a.stage(i).inputs
         for y in scene.b.stage(j).inputs
-        if x.dim() == y.dim() == 2 and x.numel() == y.numel() and x.is_floating_point()
+        if x.dim() == y.dim() == 2 and x.is_floating_point() and y.is_floating_point()
     ]
     return any(
-        (x.shape == y.shape and torch.equal(x, y)) or (x.T.shape == y.shape and torch.equal(x.T, y)) for x, y in pairs
+        (x.shape == y.shape and torch.equal(x, y)) or (x.T.shape == y.shape and torch.equal(x.T, y)) or _part_of(x, y)
+        for x, y in pairs
     )
+
+
+def _part_of(x: Tensor, y: Tensor) -> bool:
+    """Whether the rows of one matrix follow each other in the other: a projection of a fused one."""
+    few, many = sorted((x, y), key=len)
+    if few.shape[1] != many.shape[1] or not 1 < len(few) < len(many):
+        return False
+    starts = (many == few[0]).all(-1).nonzero().flatten().tolist()
+    return any(torch.equal(many[n : n + len(few)], few) for n in starts)
 
 
 def _fed_by(scene: Scene, reading: Reading, place: int) -> Fed | None:
@@ -188,7 +198,7 @@ def _fed_by(scene: Scene, reading: Reading, place: int) -> Fed | None:
                 return Fed(words, {read.sources[0]: 1.0}, read.words, str(read.key[0]), read.left)
     for middle in (z for z in reading.region(at) if z != at and reading.value(z).shape == reading.value(at).shape):
         terms = terms_at(reading, middle)
-        for read in norms(reading, at, middle) if terms is not None else ():
+        for read in norms_of(reading, at, middle) if terms is not None else ():
             words = say("diff.fed_through", formula=read.words, x=sum_words(scene, terms or {}))
             return Fed(words, terms or {}, read.words, "norm", read.left)
     return None

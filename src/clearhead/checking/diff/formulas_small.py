@@ -107,7 +107,7 @@ def elementwise_id(a: Read, b: Read) -> str:
     kinds = {a.key[0], b.key[0]}
     if "dropped" in kinds:
         return "dropout.active-in-eval"
-    return "softcap" if "cap" in kinds else "scale.factor"
+    return "attention.softcap" if "cap" in kinds else "scale.factor"
 
 
 def factor_words(c: float, width: int) -> str:
@@ -153,7 +153,7 @@ def product_id(a: Read, b: Read) -> str:
     """A matrix the wrong way round, a bias, or other weights."""
     if a.key[1] != b.key[1]:
         return "weights.values"
-    return "load.transposed" if a.key[2] != b.key[2] else "bias"
+    return "load.transposed" if a.key[2] != b.key[2] else "projection.bias"
 
 
 def vectors(reading: Reading, place: int) -> Iterator[Read]:
@@ -176,7 +176,7 @@ def sums(reading: Reading, place: int) -> Iterator[Read]:
     if place in reading.known:
         yield Read(((reading.known[place], "1"),), "x", 0.0, ())
         return
-    behind = [at for at in reading.known if at < place and _covers(reading.value(at), y)][-RECENT:]
+    behind = [at for at in reading.distinct if at < place and _covers(reading.value(at), y)][-RECENT:]
     few = torch.linspace(0, y.numel() - 1, min(ROWS, y.numel())).long()
     wanted = y.flatten()[few]
     columns = {at: reading.value(at).expand_as(y).flatten()[few] for at in behind}

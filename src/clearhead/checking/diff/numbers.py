@@ -54,6 +54,12 @@ def mark(x: Tensor) -> Mark:
     return Mark(x.numel(), float(x.sum()) / count, float((x**2).sum() / count) ** 0.5, _root(cubes))
 
 
+def unsized(x: Tensor) -> Mark:
+    """The mark of a tensor but for its size: the same for all its multiples."""
+    size = float(x.square().mean().sqrt())
+    return mark(x / size if size else x)
+
+
 def _root(x: float) -> float:
     return math.copysign(abs(x) ** (1 / 3), x)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
@@ -11,8 +11,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from clearhead.checking.diff.align import Matching, matched
+from clearhead.checking.diff.align import matched
 from clearhead.checking.diff.numbers import gap, plain
+from clearhead.checking.diff.partners import Matching
 from clearhead.checking.diff.report import Reason
 from clearhead.checking.diff.side import Stage, Walk
 from clearhead.checking.diff.sources import fed, parents_of
@@ -55,6 +56,8 @@ class Reading:
         known: places that have a partner -> their places in A.
         cone: places from the parting on, in order.
         near: how near a formula must come.
+        values: stages in float64, by place, as they are asked for.
+        read: formulas that were found, by what was asked.
     """
 
     walk: Walk
@@ -62,11 +65,20 @@ class Reading:
     cone: list[int]
     near: float
     values: dict[int, Tensor] = field(default_factory=dict)
+    read: dict[tuple[object, ...], list[Read]] = field(default_factory=dict)
 
     @cached_property
     def parents(self) -> list[tuple[int, ...]]:
         """What each stage was made of."""
         return parents_of(self.walk)
+
+    @cached_property
+    def distinct(self) -> list[int]:
+        """The places that have a partner, of those with the same numbers the first, in order."""
+        first: dict[int, int] = {}
+        for place in sorted(self.known):
+            first.setdefault(self.known[place], place)
+        return sorted(first.values())
 
     @cached_property
     def looked(self) -> list[int]:
@@ -175,12 +187,12 @@ def scene(a: Walk, b: Walk) -> Scene | None:
         return None
     kinds = [each.narrowest for each in (a, b)]
     near = max(CLOSE.get(kind, 2e-2) for kind in kinds)
-    one = Reading(a, {i: i for i in found.partner}, found.cones[0], near)
-    other = Reading(b, {j: i for i, j in found.partner.items()}, found.cones[1], near)
+    one = Reading(a, found.known[0], found.cones[0], near)
+    other = Reading(b, found.known[1], found.cones[1], near)
     return Scene(one, other, found)
 
 
-Reader = Callable[[Reading, int], Iterator[Read]]
+Reader = Callable[[Reading, int], Iterable[Read]]
 """Formulas of one family that give a place."""
 
 Namer = Callable[[Read, Read], str]
@@ -201,7 +213,10 @@ def compared(scene: Scene, reader: Reader, name: Namer) -> Reason | None:
                     b=second.words,
                     where=scene.b.stage(j).where or scene.a.stage(i).where or "-",
                 )
-                return reason(name(read, second), scene, (i, j), text, second.left)
+                id = name(read, second)
+                final = i == len(scene.a.walk.stages) - 1 and j == len(scene.b.walk.stages) - 1
+                id = "logits.softcap" if id == "attention.softcap" and final else id
+                return reason(id, scene, (i, j), text, second.left)
     return None
 
 

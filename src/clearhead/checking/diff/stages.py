@@ -184,7 +184,8 @@ class Reader:
         if op.name in PARTS:
             return any(each.is_floating_point() and each.numel() != result.numel() for each in given[:1])
         # Dropout in evaluation, a factor of one: nothing happened.
-        return not any(each.shape == result.shape and torch.equal(each.to(result.dtype), result) for each in given)
+        same = (each for each in given if each.shape == result.shape and each.is_complex() == result.is_complex())
+        return not any(torch.equal(each.to(result.dtype), result) for each in same)
 
     def _named(self, module: str, outputs: tuple[Tensor, ...]) -> None:
         """Give the stage that a module's run ended with the module's name."""

@@ -12,8 +12,9 @@ from torch import Tensor
 from clearhead.checking.diff.relations import Relation, Shapes, relation
 from clearhead.checking.diff.relations_views import near
 from clearhead.checking.diff.report import State, TensorRow
-from clearhead.checking.diff.weights_named import Named, Recipe, made, paired, whole
+from clearhead.checking.diff.weights_named import paired
 from clearhead.checking.diff.weights_numbers import Sums, gap_text, joined, mask_numbers
+from clearhead.checking.diff.weights_recipes import Named, Recipe, made, whole
 from clearhead.checking.diff.weights_roles import plain_name
 from clearhead.formats.opened import Config
 from clearhead.messages import say
@@ -21,7 +22,7 @@ from clearhead.messages import say
 ANGLES = re.compile(r"inv_freq|(^|[._])(sin|cos|freqs?(_cis)?|pe|position_ids|rope_cache)$")
 """What tables are called that are computed, not trained."""
 
-__all__ = ["Match", "Shapes", "compared", "matches", "related", "shapes_of", "taken"]
+__all__ = ["Match", "Shapes", "compared", "matches", "related", "shapes_of"]
 
 
 @dataclass(frozen=True)
@@ -96,40 +97,6 @@ def related(a: Mapping[str, Tensor], b: Mapping[str, Tensor], found: tuple[Match
 def shapes_of(config: Config) -> Shapes:
     """The sizes that a configuration tells."""
     return Shapes(config.heads, config.key_value_heads, config.width_of_head, config.width)
-
-
-def taken(
-    a: Mapping[str, Tensor], b: Mapping[str, Tensor], found: tuple[Match, ...]
-) -> dict[str, tuple[dict[str, Tensor], str]]:
-    """A's tensors with B's numbers in them, by what kind of relation the two have; the rest of A's is left out.
-
-    A model with these tensors in place of its own computes what B's do: so it is told which of the differences is a reason.
-    What B only holds otherwise, in another shape, is no difference.
-
-    Args:
-        a: the tensors of A.
-        b: those of B.
-        found: what `matches` found.
-
-    Returns:
-        By id ("weights.transposed", "qkv.layout", "weights.changed" ...): the tensors, and what the first row of that kind says.
-    """
-    one, other = Named(_lengths(a)), Named(_lengths(b))
-    kinds: dict[str, tuple[dict[str, Tensor], str]] = {}
-    for match in found:
-        if match.recipe is None or match.state == "same":
-            continue
-        theirs, place = b[match.b], match.recipe
-        tensors, _ = kinds.setdefault(match.id or "weights.changed", ({}, match.text))
-        name = match.a if match.a in a else place.pieces[0].name
-        if place.whole and theirs.shape == a[name].shape:
-            tensors[name] = theirs
-        elif not place.whole and len(place.pieces) == 1:
-            piece = place.pieces[0]
-            whole_one = tensors.setdefault(piece.name, a[piece.name].clone())
-            rows = whole_one.t() if piece.name in one.turned and whole_one.dim() == 2 else whole_one
-            rows[piece.first : piece.last] = theirs.t() if match.b in other.turned and theirs.dim() == 2 else theirs
-    return {id: (tensors, text) for id, (tensors, text) in kinds.items() if tensors}
 
 
 def matches(

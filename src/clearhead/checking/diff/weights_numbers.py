@@ -11,7 +11,7 @@ from torch import Tensor
 
 from clearhead.checking.diff.relations import row_numbers
 from clearhead.checking.diff.relations_views import PIECE, near
-from clearhead.checking.diff.weights_named import Piece, Recipe
+from clearhead.checking.diff.weights_recipes import Piece, Recipe
 from clearhead.messages import say
 
 

@@ -1,0 +1,123 @@
+"""Which stages stand for each other where two walks part."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from clearhead.checking.diff.numbers import constant, gap, plain
+from clearhead.checking.diff.partners import Matching
+from clearhead.checking.diff.side import Stage, Walk
+from clearhead.checking.diff.sources import fed, known_behind, parents_of
+
+EARLY = 16
+"""How far from where the two part the stages are looked for that stand for each other."""
+
+SIZED = 1
+"""How many stages later two that are made alike may be, and still stand for each other better than two that are only as large."""
+
+OTHERWISE = 3
+"""The same for two that are not made of the same."""
+
+FAINT, NEARLY = 0.02, -8
+"""Two that differ by less than the first stand for each other, though they may be so many stages further on."""
+
+
+def cone(walk: Walk, known: set[int]) -> list[int]:
+    """What leads to the result without passing through a stage that has a partner, in order."""
+    parents = parents_of(walk)
+    last = len(walk.stages) - 1
+    seen, todo = {last}, [] if last in known else list(parents[last])
+    while todo:
+        place = todo.pop()
+        if place in seen or place in known:
+            continue
+        seen.add(place)
+        todo += parents[place]
+    return sorted(seen)
+
+
+def by_place(a: Walk, b: Walk, found: Matching) -> None:
+    """Which stages stand for each other from the parting on."""
+    first = _first(a, b, found)
+    last = (len(a.stages) - 1, len(b.stages) - 1)
+    if first is None or first[0] == last[0]:
+        found.parted[last[0]] = last[1]
+        return
+    found.parted[first[0]] = first[1]
+    next_b = first[1] + 1
+    names = {b.stages[j].name: j for j in found.cones[1]}
+    for i in (i for i in found.cones[0] if first[0] < i < last[0]):
+        own = a.stages[i]
+        named = names.get(own.name)
+        if named is not None and named >= next_b and b.stages[named].value.numel() == own.value.numel():
+            found.parted[i], next_b = named, named + 1
+            continue
+        for j in (j for j in found.cones[1] if next_b <= j < last[1]):
+            other = b.stages[j]
+            if other.made_by == own.made_by and other.value.shape == own.value.shape:
+                found.parted[i], next_b = j, j + 1
+                break
+    found.parted[last[0]] = last[1]
+
+
+def _first(a: Walk, b: Walk, found: Matching) -> tuple[int, int] | None:
+    """The parting: of the first stages on both sides without a partner, the two that stand for each other best."""
+    of_ours = {b.stages[j].name: j for j in found.cones[1] if not b.stages[j].made_by}
+    for i in found.cones[0]:
+        j = of_ours.get(a.stages[i].name, -1)
+        if j >= 0 and not a.stages[i].made_by and a.stages[i].value.shape == b.stages[j].value.shape:
+            # In two models of ours a name means one thing.
+            return i, j
+    known = found.known
+    fronts = _frontier(a, set(known[0]), found.cones[0]), _frontier(b, set(known[1]), found.cones[1])
+    tables = [
+        (i, j)
+        for i in fronts[0]
+        for j in fronts[1]
+        if not fed(a.stages[i]) and not fed(b.stages[j]) and _made_alike(a.stages[i], b.stages[j])
+    ]
+    if tables:
+        # A table of angles or of positions is made before anything that uses it.
+        return tables[0]
+    cones = [i for i in found.cones[0] if fed(a.stages[i])], [j for j in found.cones[1] if fed(b.stages[j])]
+    parents = parents_of(a), parents_of(b)
+    made_of = (
+        {i: known_behind(parents[0], i, known[0]) for i in cones[0][:EARLY]},
+        {j: known_behind(parents[1], j, known[1]) for j in cones[1][:EARLY]},
+    )
+    values = ({i: _telling(a.stages[i]) for i in made_of[0]}, {j: _telling(b.stages[j]) for j in made_of[1]})
+    scored = [
+        (x + y + cost, i, j)
+        for x, i in enumerate(made_of[0])
+        for y, j in enumerate(made_of[1])
+        if (cost := _unlike((a.stages[i], b.stages[j]), values[0][i], values[1][j], (made_of[0][i], made_of[1][j])))
+        is not None
+    ]
+    return min(scored)[1:] if scored else None
+
+
+def _frontier(walk: Walk, known: set[int], cone: list[int]) -> list[int]:
+    """What has no partner though all that it was made of has one."""
+    parents = parents_of(walk)
+    return [place for place in cone if all(parent in known for parent in parents[place])]
+
+
+def _telling(stage: Stage) -> Tensor | None:
+    """The numbers of a stage, None if they tell nothing."""
+    x = plain(stage.value)
+    return None if constant(x) else x
+
+
+def _unlike(both: tuple[Stage, Stage], x: Tensor | None, y: Tensor | None, of: tuple[set[int], set[int]]) -> int | None:
+    """How badly two stages stand for each other, None if they cannot."""
+    a, b = both
+    if x is None or y is None or x.numel() != y.numel() or not (of[0] & of[1] or a.name == b.name):
+        return None
+    cost = 0 if of[0] == of[1] else OTHERWISE
+    cost += NEARLY if gap(x, y.reshape(x.shape)) < FAINT else 0
+    fits = (a.name == b.name and x.shape == y.shape) or _made_alike(a, b)
+    return cost - SIZED if fits else cost + SIZED
+
+
+def _made_alike(a: Stage, b: Stage) -> bool:
+    return a.made_by == b.made_by != "" and a.value.shape == b.value.shape
