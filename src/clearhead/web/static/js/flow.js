@@ -18,6 +18,7 @@ const drawn = new WeakMap();
 const COSTS = /** @type {const} */ (["parameters", "flops", "bytes"]);
 const TWO_COLUMNS = 640;
 const CELL = 62;
+const EDGE = 2;
 
 /** @type {import("clearhead/state.js").View} */
 export const view = {
@@ -88,7 +89,7 @@ function paint(found, layer, say) {
   const stacks = ["encoder.", "decoder."].map((part) => found.stages.filter(({ name }) => name.startsWith(part)));
   const two = stacks.some((stack) => stack.length > 0);
   const beside = two && width >= TWO_COLUMNS;
-  const size = beside ? (width - 36) / 2 : width;
+  const size = (beside ? (width - 36) / 2 : width) - EDGE;
   const columns = two
     ? [column(stacks[0] ?? [], layer, { left: 0, top: 26, width: size })]
     : [column(found.stages, layer, { left: 0, top: 4, width: size })];
