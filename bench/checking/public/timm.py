@@ -6,7 +6,7 @@ The package asks for torchvision when it is imported; no class here has a use fo
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -39,11 +39,21 @@ def _made(place: str, *positional: Any, fused: bool = True, **named: Any) -> Cal
     return make
 
 
-def _of(kind: str, place: str, *positional: Any, said: str = "", call: Any = None, **named: Any) -> Subject:
+def _of(
+    kind: str,
+    place: str,
+    *positional: Any,
+    said: str = "",
+    call: Any = None,
+    known: tuple[str, ...] = (),
+    blind: Mapping[str, str] | None = None,
+    **named: Any,
+) -> Subject:
     file, _, name = place.rpartition(".")[2].partition(":")
     title = name if file in ("attention", "norm", "attention_pool") else f"{file} {name}"
     options = {} if call is None else {"call": call}
-    return Subject("timm", ", ".join(filter(None, (title, said))), _made(place, *positional, **named), kind, options)
+    title = ", ".join(filter(None, (title, said)))
+    return Subject("timm", title, _made(place, *positional, **named), kind, options, known, blind or {})
 
 
 def _with_norm(place: str) -> Callable[..., Any]:
@@ -76,8 +86,9 @@ def _before_pool(module: nn.Module, x: Tensor) -> Tensor:
 
 
 def _class_first(module: nn.Module, x: Tensor) -> Tensor:
-    """CaiT: the token of the class apart from the others."""
-    return module(x[:, 1:], x[:, :1])
+    """CaiT: the token of the class apart from the others; each is it once."""
+    turned = (x.roll(-place, 1) for place in range(x.shape[1]))
+    return torch.cat([module(each[:, 1:], each[:, :1]) for each in turned], 1)
 
 
 def _rotated(module: nn.Module, x: Tensor) -> Tensor:
@@ -90,13 +101,17 @@ def _rotated(module: nn.Module, x: Tensor) -> Tensor:
     return module(x, torch.cat([angles.sin(), angles.cos()], -1).to(x.dtype))
 
 
-LAYERS, MODELS = "layers.", "models."
+EMPTY = ("mask.empty-row",)
+CHANNELS = {
+    "scale.missing": "features attend to features, with scales of their own",
+    "softmax.axis": "features attend to features",
+}
 NORM = _with_norm("layers.norm:LayerNorm")
 
 SUBJECTS: list[Subject] = [
     # Attention of the vision transformer and its kin.
     _of("attention", "layers.attention:Attention", D, H),
-    _of("attention", "layers.attention:Attention", D, H, fused=False, said="written out"),
+    _of("attention", "layers.attention:Attention", D, H, fused=False, known=EMPTY, said="written out"),
     _of("attention", "layers.attention:Attention", D, H, qkv_bias=True, qk_norm=True, norm_layer=NORM, said="qk_norm"),
     _of("attention", "layers.attention:Attention", D, H, scale_norm=True, norm_layer=NORM, said="scale_norm"),
     _of("attention", "layers.attention:Attention", D, H, gated=True, said="gated"),
@@ -106,9 +121,9 @@ SUBJECTS: list[Subject] = [
     _of("attention", "layers.attention:AttentionRope", D, H, num_prefix_tokens=0, call=_rotated, said="rotated"),
     _of("attention", "layers.attention:AttentionRope", D, H, call=_rotated, said="rotated behind the first"),
     _of("attention", "layers.attention:AttentionRope", D, H, rotate_half=True, call=_rotated, said="rotated halves"),
-    _of("attention", "layers.attention:AttentionRope", D, H, fused=False, said="written out"),
+    _of("attention", "layers.attention:AttentionRope", D, H, fused=False, known=EMPTY, said="written out"),
     _of("attention", "models.eva:EvaAttention", D, H, norm_layer=NORM),
-    _of("attention", "models.eva:EvaAttention", D, H, scale_norm=False, fused=False, said="written out"),
+    _of("attention", "models.eva:EvaAttention", D, H, scale_norm=False, fused=False, known=EMPTY, said="written out"),
     _of("attention", "models.eva:EvaAttention", D, H, qkv_fused=False, norm_layer=NORM, said="apart"),
     _of("attention", "models.eva:EvaAttention", D, H, scale_norm=False, call=_rotated, said="rotated"),
     _of("attention", "models.beit:Attention", D, H, qkv_bias=True),
@@ -118,10 +133,10 @@ SUBJECTS: list[Subject] = [
     _of("attention", "models.tnt:Attention", D, 24, H),
     _of("attention", "models.metaformer:Attention", D, 8),
     _of("attention", "models.metaformer:Attention", D, 8, fused=False, said="written out"),
-    _of("attention", "models.xcit:XCA", D, H),
-    _of("attention", "models.edgenext:CrossCovarianceAttn", D, H),
-    _of("attention", "models.davit:ChannelAttention", D, H),
-    _of("attention", "models.davit:ChannelAttentionV2", D, H),
+    _of("attention", "models.xcit:XCA", D, H, blind=CHANNELS),
+    _of("attention", "models.edgenext:CrossCovarianceAttn", D, H, blind=CHANNELS),
+    _of("attention", "models.davit:ChannelAttention", D, H, blind=CHANNELS),
+    _of("attention", "models.davit:ChannelAttentionV2", D, H, blind=CHANNELS),
     _of("attention", "models.davit:WindowAttention", D, (3, 3), H),
     _of("attention", "models.maxxvit:AttentionCl", D, dim_head=8),
     _of("attention", "models.maxxvit:AttentionCl", D, dim_head=8, head_first=False, said="head last"),
@@ -131,7 +146,17 @@ SUBJECTS: list[Subject] = [
     _of("attention", "models.twins:GlobalSubSampleAttn", D, H, call=_square),
     _of("attention", "models.volo:Attention", D, H, call=_rows),
     _of("attention", "models.hiera:MaskUnitAttention", D, D, H),
-    _of("attention", "models.mvitv2:MultiScaleAttention", D, D, (1, 8), H, has_cls_token=False, rel_pos_type="", call=_square),
+    _of(
+        "attention",
+        "models.mvitv2:MultiScaleAttention",
+        D,
+        D,
+        (1, 8),
+        H,
+        has_cls_token=False,
+        rel_pos_type="",
+        call=_square,
+    ),
     # Fixed numbers of tokens.
     _of("attention", "models.swin_transformer:WindowAttention", D, H, window_size=3),
     _of("attention", "models.swin_transformer:WindowAttention", D, H, window_size=3, fused=False, said="written out"),
@@ -146,11 +171,19 @@ SUBJECTS: list[Subject] = [
     _of("attention", "models.cait:ClassAttn", D, H, call=_each_first),
     _of("attention", "models.volo:ClassAttention", D, H, call=_each_first),
     _of("attention", "models.crossvit:CrossAttention", D, H, call=_each_first),
-    _of("attention", "layers.attention_pool:AttentionPoolLatent", D, num_heads=H, latent_len=5, pool_type="", said="five"),
+    _of(
+        "attention",
+        "layers.attention_pool:AttentionPoolLatent",
+        D,
+        num_heads=H,
+        latent_len=5,
+        pool_type="",
+        said="five",
+    ),
     _of("attention", "layers.attention_pool:AttentionPoolPrr", D, H, call=_before_pool),
     # Blocks.
     _of("block", "models.vision_transformer:Block", D, H),
-    _of("block", "models.vision_transformer:Block", D, H, fused=False, said="written out"),
+    _of("block", "models.vision_transformer:Block", D, H, fused=False, known=EMPTY, said="written out"),
     _of("block", "models.vision_transformer:Block", D, H, init_values=0.1, qk_norm=True, said="scaled, qk_norm"),
     _of("block", "models.vision_transformer:Block", D, H, proj_drop=0.1, attn_drop=0.1, drop_path=0.1, said="dropout"),
     _of("block", "models.vision_transformer:ResPostBlock", D, H),
@@ -164,7 +197,7 @@ SUBJECTS: list[Subject] = [
     _of("block", "models.convit:Block", D, H, use_gpsa=False),
     _of("block", "models.cait:LayerScaleBlock", D, H, init_values=0.1),
     _of("block", "models.cait:LayerScaleBlockClassAttn", D, H, init_values=0.1, call=_class_first),
-    _of("block", "models.xcit:ClassAttentionBlock", D, H),
+    _of("block", "models.xcit:ClassAttentionBlock", D, H, known=("residual.missing",)),
     _of("block", "models.volo:ClassBlock", D, H),
     _of("block", "models.nest:TransformerLayer", D, H, call=_rows),
     _of("block", "models.hiera:HieraBlock", D, D, H),

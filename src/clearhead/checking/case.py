@@ -25,6 +25,7 @@ class Case:
         run: (module, inputs) -> the output, rows first; whatever else the code returns is left out.
         dtype: the type in which it runs: float64, or float32 if it refuses that.
         length_axis: which axis of the output has the positions; None if it has none.
+        fixed: the one length that it takes; None if it takes several, or nothing is known.
     """
 
     target: Target
@@ -32,6 +33,7 @@ class Case:
     run: Callable[[Any, Inputs], Tensor]
     dtype: torch.dtype = torch.float64
     length_axis: int | None = 1
+    fixed: int | None = None
 
     def ready(self, dtype: torch.dtype | None = None) -> Any:
         """A fresh copy in evaluation mode and in `dtype` (the case's own if None), projections that start at zero moved off it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import torch
@@ -38,6 +39,7 @@ from clearhead.checking.kinds.norm_words import (
     claims_rms,
     class_name,
     plain_name,
+    words,
 )
 from clearhead.checking.settings import Settings
 from clearhead.checking.strangers import Attempt
@@ -49,6 +51,8 @@ IDS = (
     "norm.low-precision",
 )  # fmt: skip
 
+SPREAD = r"x */ *(std|sqrt\(var)"
+"""Words for a division by the standard deviation in which no mean is taken off, as it is meant."""
 NARROW = 3e-5
 """What is left of a formula above rounding in float32."""
 
@@ -184,13 +188,14 @@ def _no_legal(case: NormCase, fits: tuple[Fit, Fit, Fit], record: Record) -> Fou
     where = place_of_spread(record)
     fix = say("small.norm_formula_fix", right=RMS if claims_rms(target) else LAYER)
     size = right.left if right.left < 1e3 else None
-    if wrong.left < NARROW and wrong.left < other.left:
+    meant = wrong.name == "x / sqrt(var)" and re.search(SPREAD, words(target), re.IGNORECASE) and not plain_name(target)
+    if wrong.left < NARROW and wrong.left < other.left and not meant:
         id = "norm.eps-placement" if "(1 / sqrt" in wrong.name else "norm.formula"
         rest = skipped(tuple(each for each in IDS[1:] if each != id), say("small.norm_after_formula"))
         evidence = say("small.norm_formula", found=wrong.name, left=f"{wrong.left:.1e}", right=f"{right.left:.1e}")
         return failed(id, True, evidence, where, fix=fix, effect=size) + rest
     if other.left < NARROW or not plain_name(target):
-        shown = other.name if other.left < NARROW else say("small.norm_unknown")
+        shown = wrong.name if meant else other.name if other.left < NARROW else say("small.norm_unknown")
         return Found(notes=(say("small.norm_named", found=shown),)) + skipped(IDS[1:], say("small.norm_named_skip"))
     evidence = say("small.norm_formula_none", right=f"{right.left:.1e}", name=right.name)
     return failed("norm.formula", False, evidence, where, fix=fix, effect=size) + rest

@@ -157,7 +157,7 @@ def _running(case: SequenceCase) -> SequenceCase:
         plain = replace(case, case=replace(case.case, dtype=kind))
         return stream_of(plain, run_all(plain, module, given[0]), given[0])
 
-    return replace(case, case=replace(case.case, run=runs))
+    return replace(case, case=replace(case.case, run=runs, fixed=case.fixed))
 
 
 def _tries(case: SequenceCase, length: int) -> tuple[str, bool]:
