@@ -6,6 +6,7 @@ import base64
 import hashlib
 import html
 import http.client
+import itertools
 import json
 import re
 import sys
@@ -114,7 +115,8 @@ def test_a_prompt_that_has_gone_is_404_and_can_be_opened_again() -> None:
     assert ask(app, f"/api/s/{first}/flow").status_code == 200
 
 
-def test_what_a_browser_has_is_not_sent_again(app: FastAPI) -> None:
+def check_kept(app: FastAPI) -> None:
+    """What a browser has is not sent again, and nothing else is taken for it."""
     session = open_(app)
     address = f"/api/s/{session}/head?part=attention&layer=0&head=1"
     first = ask(app, address)
@@ -132,6 +134,24 @@ def test_what_a_browser_has_is_not_sent_again(app: FastAPI) -> None:
     file = ask(app, "/static/style.css")
     assert ask(app, "/static/style.css", headers={"If-None-Match": file.headers["etag"]}).status_code == 304
     assert "etag" not in ask(app, f"/api/s/{session}/head").headers
+
+
+def test_what_a_browser_has_is_not_sent_again(app: FastAPI) -> None:
+    check_kept(app)
+
+
+@pytest.mark.parametrize("fault", ["all alike", "never the same", "by the session alone"])
+def test_a_wrong_tag_is_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    tag_of, count = app_module.tag_of, itertools.count()
+
+    def wrong(*told: object) -> str:
+        if fault == "all alike" or len(told) == 1:
+            return tag_of("one")
+        return tag_of(next(count)) if fault == "never the same" else tag_of(*told[:3])
+
+    monkeypatch.setattr(app_module, "tag_of", wrong)
+    with pytest.raises(AssertionError):
+        check_kept(make_app(small()))
 
 
 def test_another_release_answers_anew(monkeypatch: pytest.MonkeyPatch) -> None:

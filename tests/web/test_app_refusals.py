@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 from fastapi import FastAPI
+from starlette.exceptions import HTTPException
 
+from clearhead.web import app as app_module
 from clearhead.web.app import LARGEST, make_app
+from clearhead.web.files import KINDS, static_files
 from tests.web.asking import ask, line, open_, small
 
 
@@ -57,6 +60,10 @@ REFUSED: list[Refused] = [
 
 @pytest.mark.parametrize("asked", REFUSED, ids=lambda each: f"{each[0]} {each[1]} {each[3]} {each[4]}")
 def test_what_cannot_be_answered_is_one_line(app: FastAPI, asked: Refused) -> None:
+    check_refused(app, asked)
+
+
+def check_refused(app: FastAPI, asked: Refused) -> None:
     method, path, more, status, named = asked
     answer = ask(app, path, method, **more)
     assert answer.status_code == status
@@ -70,3 +77,26 @@ def test_a_question_with_a_wrong_field_is_400(app: FastAPI, query: str) -> None:
     refused = ask(app, f"/api/s/{open_(app)}/{query}")
     assert refused.status_code in (400, 422)
     assert line(refused)
+
+
+@pytest.mark.parametrize(
+    ("fault", "status"),
+    [("no limit", 413), ("any file", 404), ("any field", 422), ("any host", 403), ("bare errors", 405)],
+)
+def test_what_is_let_through_is_found(fault: str, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    if fault == "no limit":
+        monkeypatch.setattr(app_module, "LARGEST", 10 * LARGEST)
+    elif fault == "any file":
+        monkeypatch.setattr(app_module, "static_files", lambda: {**static_files(), "js": b"", "../app.py": b"secret"})
+        monkeypatch.setattr(app_module, "KINDS", dict.fromkeys([".py", "s"], "text/plain") | KINDS)
+    elif fault == "any field":
+        monkeypatch.setattr(app_module, "_asked", lambda body: app_module.Asked("abc", None))
+    elif fault == "any host":
+        monkeypatch.setattr(app_module.Hosts, "fault", lambda self, headers, path: None)
+    app = make_app(small())
+    if fault == "bare errors":
+        app.exception_handlers.pop(HTTPException)
+    with pytest.raises((AssertionError, ValueError, KeyError)):
+        for asked in REFUSED:
+            if asked[3] == status:
+                check_refused(app, asked)

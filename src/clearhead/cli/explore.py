@@ -142,7 +142,8 @@ def _state(asked: Namespace) -> dict[str, str]:
 
 def _names(host: str) -> tuple[str, ...]:
     """By which names the server may be called that listens on `host`."""
-    return (host,) if is_loopback(host) else (host, socket.gethostname(), socket.getfqdn())
+    own = socket.gethostname()
+    return (host,) if is_loopback(host) else (host, own, f"{own}.local")
 
 
 @contextmanager
