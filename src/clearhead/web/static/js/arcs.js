@@ -26,7 +26,8 @@ export function above(field, most, threshold, tall, wide) {
 /** The weights of one query. @param {number} query @param {ArrayLike<number>} weights @returns {Arc[]} */
 export function ofQuery(query, weights) {
   const all = Array.from(weights, (weight, key) => ({ query, key, weight }));
-  return strongest(all.filter(({ weight }) => weight > 0.001));
+  const least = all.reduce((most, { weight }) => Math.max(most, weight), 0) / 1000;
+  return strongest(all.filter(({ weight }) => weight > least));
 }
 
 /** @param {Arc[]} arcs */
@@ -38,7 +39,7 @@ function strongest(arcs) {
  * The picture, as wide as the tokens need.
  *
  * @param {Labels} labels
- * @param {Arc[]} arcs the weakest first
+ * @param {Arc[]} arcs the weakest first; the last is drawn darkest
  * @param {{query: number, key: number}} chosen
  * @param {number} width that there is
  * @param {{query: (place: number) => void, key: (place: number) => void}} choose
@@ -53,11 +54,12 @@ export function arcsOf(labels, arcs, chosen, width, choose) {
   const [above, below] = [slant, slant + HIGH];
   const picture = draw("svg", { class: "arcs", width: long, height: below + slant, viewBox: `0 0 ${long} ${below + slant}` });
   const at = (/** @type {number} */ place) => 16 + (place + 0.5) * pitch;
+  const most = arcs[arcs.length - 1]?.weight || 1;
   picture.append(...arcs.map(({ query, key, weight }) => {
     const [from, to, bend] = [at(query), at(key), HIGH * 0.5];
     const path = `M${from.toFixed(1)} ${above + 4}C${from.toFixed(1)} ${above + bend} ${to.toFixed(1)} ${below - bend} ${to.toFixed(1)} ${below - 4}`;
     const strong = query === chosen.query && key === chosen.key;
-    return draw("path", { d: path, class: strong ? "arc chosen" : "arc", "stroke-opacity": Math.max(0.05, Math.sqrt(weight)).toFixed(3), "stroke-width": (1 + 2.5 * weight).toFixed(2) });
+    return draw("path", { d: path, class: strong ? "arc chosen" : "arc", "stroke-opacity": Math.max(0.05, Math.sqrt(weight / most)).toFixed(3), "stroke-width": (1 + (2.5 * weight) / most).toFixed(2) });
   }));
   const step = Math.max(1, Math.ceil(LINE / pitch));
   for (const [names, y, side, mark] of /** @type {[string[], number, "query" | "key", number][]} */ ([

@@ -124,7 +124,7 @@ function draw(panel) {
     const arcs = panel.every ? above(field, answer.header.most, panel.threshold, tall, wide) : ofQuery(state.query, panel.weights);
     const drawn = arcsOf(labels, arcs, state, width, { query: (query) => go({ query }), key: (key) => go({ key }) });
     const scroll = make("div", { class: "arcs-scroll", tabindex: 0, role: "img", "aria-label": panel.say("head.arcs_picture") }, drawn);
-    room.replaceChildren(scroll);
+    room.replaceChildren(scroll, ...(arcs.length ? [] : [make("p", { class: "quiet" }, panel.say("head.no_arcs", { threshold: panel.threshold.toFixed(2) }))]));
     scroll.scrollLeft = (state.query / Math.max(1, labels.queries.length)) * scroll.scrollWidth - width / 2;
     return;
   }
