@@ -179,7 +179,8 @@ def logits_of(session: Session) -> Iterator[Tensor]:
     with evaluating(session.loaded.model):
         model = session.loaded.model
         features, head, _ = _before_head(model, session.ids, session.source, NO_TAP)
-        for part in torch.split(features, _step(head)):
+        # Fewer at a time than in the forward: whoever asks works on copies of them, beside a session that is kept.
+        for part in torch.split(features, max(1, _step(head) // 4)):
             yield head(part)
 
 
