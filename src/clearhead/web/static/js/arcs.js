@@ -49,7 +49,7 @@ export function arcsOf(labels, arcs, chosen, width, choose) {
   const count = Math.max(labels.queries.length, labels.keys.length, 1);
   const pitch = Math.min(72, Math.max(count > 700 ? 5 : LINE, (width - 24) / count));
   const long = Math.max(width, Math.ceil(count * pitch) + 24);
-  const level = [...labels.queries, ...labels.keys].every((label) => widthOf(label) <= pitch - 3);
+  const level = [...labels.queries, ...labels.keys].every((label) => widthOf(label) <= pitch - 1);
   const slant = level ? 22 : 74;
   const [above, below] = [slant, slant + HIGH];
   const picture = draw("svg", { class: "arcs", width: long, height: below + slant, viewBox: `0 0 ${long} ${below + slant}` });

@@ -19,7 +19,11 @@ export function behind(label) {
   const summary = document.createElement("summary");
   summary.textContent = label;
   const table = document.createElement("table");
-  fold.append(summary, table);
+  const room = document.createElement("div");
+  room.className = "scroller";
+  room.tabIndex = 0;
+  room.append(table);
+  fold.append(summary, room);
   const live = document.createElement("p");
   live.className = "visually-hidden";
   live.setAttribute("aria-live", "polite");
