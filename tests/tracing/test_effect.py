@@ -32,7 +32,7 @@ IDS = [3, 1, 4, 1, 5, 9]
 KERNELS = [c.Visible(), c.Fused(), c.Blockwise(block=4)]
 
 
-class Without:
+class Without(Tap):
     """A tap of our own: a change of one tensor, and nothing else. It asks for a kernel that shows what it makes."""
 
     def __init__(self, name: str, change: Callable[[Tensor], None], prefix: str = "") -> None:

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from torch import nn
 
-import clearhead
 from clearhead.layers.attention import MultiHeadAttention
 from clearhead.models.decoder import Decoder
 from clearhead.models.encoder import Encoder
@@ -20,6 +19,9 @@ from clearhead.models.encoder_decoder import EncoderDecoder
 from clearhead.ops.attention import weigh
 
 Function = Callable[..., Any]
+
+ROOT = Path(__file__).parents[2]
+"""The folder that the package is in."""
 
 
 class Source(NamedTuple):
@@ -100,8 +102,7 @@ def _statements(function: Function) -> dict[str, Source]:
         path = Path(inspect.getsourcefile(function) or "")
     except (OSError, TypeError):
         return {}
-    root = Path(clearhead.__file__).parent.parent
-    file = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
+    file = path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else path.name
     found: dict[str, Source] = {}
     tree = ast.parse(textwrap.dedent("".join(lines)))
     plain = [each for each in ast.walk(tree) if isinstance(each, ast.stmt) and not hasattr(each, "body")]
