@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import socket
+import subprocess
 import sys
 import threading
+import time
+import urllib.request
 import webbrowser
 
 import pytest
@@ -79,3 +83,80 @@ def test_a_browser_is_opened_where_there_is_a_screen(monkeypatch: pytest.MonkeyP
     go_there("http://here/")
     assert done.wait(5)
     assert opened == ["http://here/"]
+
+
+SLOW = """
+import asyncio, sys, time
+from clearhead.web.serving import address_of, listening, serve
+from clearhead.web.sessions import Desk
+
+desk = Desk()
+
+async def here():
+    return False
+
+def work():
+    print("begun", flush=True)
+    time.sleep(float(sys.argv[1]))
+
+async def app(scope, receive, send):
+    await desk.do(work, here)
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b"done"})
+
+listener = listening("127.0.0.1", 0)
+print(address_of(listener), flush=True)
+serve(app, listener)
+print("ended", flush=True)
+"""
+
+
+def stopped(seconds: float, times: int, program: str = SLOW) -> tuple[list[str], bytes, int, bytes]:
+    """A server that is stopped while it works: what the client got, what was printed, the status, and the errors."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, str(seconds)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    got: list[str] = []
+
+    def fetch(address: str) -> None:
+        try:
+            got.append(urllib.request.urlopen(address, timeout=60).read().decode())
+        except OSError:
+            got.append("lost")
+
+    assert process.stdout is not None
+    try:
+        client = threading.Thread(target=fetch, args=(process.stdout.readline().decode().strip(),))
+        client.start()
+        assert process.stdout.readline() == b"begun\n"
+        for _ in range(times):
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.3)
+            if process.poll() is not None:
+                break
+        out, err = process.communicate(timeout=30)
+        client.join(30)
+    finally:
+        process.kill()
+    return got, out, process.returncode, err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_what_is_being_computed_is_finished_first() -> None:
+    assert stopped(0.5, 1) == (["done"], b"ended\n", 0, b"")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_whoever_presses_twice_does_not_wait() -> None:
+    """The work would take a minute, and the process is given half of that."""
+    got, _, status, err = stopped(60, 40)  # a busy machine may take two for one
+    assert (got, status, err) == (["lost"], 0, b"")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_waiting_after_the_second_press_is_found() -> None:
+    """A server that takes the second for the first waits for the work, here three seconds."""
+    waits = SLOW.replace(
+        "desk = Desk()", "desk = Desk()\nimport clearhead.web.serving as s, uvicorn\ns.Server = uvicorn.Server"
+    )
+    assert stopped(3, 9, waits)[3] != b""

@@ -8,6 +8,8 @@ import socket
 import sys
 import threading
 import webbrowser
+from contextlib import suppress
+from types import FrameType
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -52,9 +54,20 @@ def address_of(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}/" if six else f"http://{host}:{port}/"
 
 
-def server_of(app: ASGIApp) -> uvicorn.Server:
+class Server(uvicorn.Server):
+    """uvicorn's, but whoever presses Ctrl-C twice does not wait for what is being computed."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """A signal: the first ends the server."""
+        super().handle_exit(sig, frame)
+        if self.force_exit:
+            # A thread that computes cannot be stopped, and Python would wait for it.
+            os._exit(0)
+
+
+def server_of(app: ASGIApp) -> Server:
     """What serves the app; `run([listener])` does until `should_exit` is set, or a signal comes."""
-    return uvicorn.Server(
+    return Server(
         uvicorn.Config(
             app,
             http="h11",
@@ -71,17 +84,15 @@ def server_of(app: ASGIApp) -> uvicorn.Server:
 
 
 def serve(app: ASGIApp, listener: socket.socket) -> None:
-    """Serve until somebody presses Ctrl-C; what is being computed then is finished first.
+    """Serve until somebody presses Ctrl-C; what is being computed then is finished first, unless it is pressed again.
 
     Args:
         app: what answers.
         listener: as `listening` gives it; it is closed.
     """
-    try:
+    # uvicorn ends, and passes the signal on.
+    with suppress(KeyboardInterrupt):
         server_of(app).run([listener])
-    except KeyboardInterrupt:
-        # uvicorn has ended, and passes the signal on.
-        return
 
 
 def go_there(address: str) -> None:
