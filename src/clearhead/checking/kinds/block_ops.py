@@ -69,3 +69,6 @@ GATES = TIMES | {"lerp", "where", "gru_cell", "addcmul"}
 
 JOINING = frozenset({"cat", "concat", "stack", "hstack", "vstack"})
 """Linear in all that they join."""
+
+PARTING = frozenset({"__getitem__", "chunk", "narrow", "split", "tensor_split", "unbind"})
+"""What gives a part of what it is given."""

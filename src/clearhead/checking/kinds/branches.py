@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from clearhead.checking.kinds.block_graph import Node
-from clearhead.checking.kinds.block_ops import ADDED, BENDS, FUSED, JOINING, LINEAR, TAKEN
+from clearhead.checking.kinds.block_ops import ADDED, BENDS, FUSED, JOINING, LINEAR, PARTING, TAKEN
 from clearhead.checking.kinds.block_terms import Reader, Terms
 
 
@@ -179,3 +179,14 @@ def after(inside: Iterable[Node], start: Node) -> set[Node]:
         if any(parent in found for parent in node.parents):
             found.add(node)
     return found - {start}
+
+
+def in_parts(chain: Chain) -> bool:
+    """Whether the stream runs in parts side by side, each with a skip of its own, as in reversible blocks."""
+    reader, joined = chain.reader, chain.end
+    parts = [p for p in joined.parents if reader.depends(p)] if joined.name in JOINING else []
+    return len(parts) >= 2 and all(
+        any(t.name in PARTING and any(reader.stream(p) for p in t.parents) for t in reader.terms(part))
+        and len(reader.terms(part)) >= 2
+        for part in parts
+    )

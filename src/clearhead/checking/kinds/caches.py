@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
@@ -49,6 +49,7 @@ def caching(case: LmCase, settings: Settings) -> Found:
             skipped("cache.mismatch", say("lm.cache_unused", tried=case.cache_tried)) if case.cache_tried else Found()
         )
     text = reading(case)
+    case = _as_wanted(case, text)
     out = _equal(case, text)
     clean = not out.faults
     out += _stale(case, text, clean)
@@ -57,9 +58,23 @@ def caching(case: LmCase, settings: Settings) -> Found:
     return out
 
 
-def pieces_of(length: int) -> list[tuple[int, ...]]:
+def _as_wanted(case: LmCase, text: Reading) -> LmCase:
+    """The case with a cache beside which the whole text is given, if only so token after token is read as without it."""
+    assert case.cache is not None
+    whole, steps = replace(case, cache=replace(case.cache, whole=True)), pieces_of(text.ids.shape[1], single=True)[3:4]
+    ways = []
+    for each in (case, whole):
+        with Attempt() as attempt:
+            ways.append(all(off_by(read_in(each, text, pieces)) <= text.allowed for pieces in steps))
+        ways += [False] if attempt.error is not None else []
+    return whole if ways == [False, True] and not case.last_only else case
+
+
+def pieces_of(length: int, *, single: bool = False) -> list[tuple[int, ...]]:
     """Ways to cut a text: a beginning and single tokens, at every split; pieces of one, of two, of three; one long piece after a beginning."""
     splits = [(begin, *([1] * (length - begin))) for begin in range(1, length)]
+    if single:
+        return splits
     twos = (2,) * (length // 2) + ((1,) if length % 2 else ())
     threes = (3,) * (length // 3) + ((length % 3,) if length % 3 else ())
     return [*splits, twos, threes, (length - 4, 4), (2, length - 2), (length,)]
@@ -87,7 +102,9 @@ def _equal(case: LmCase, text: Reading) -> Found:
     length = text.ids.shape[1]
     worst, raised = 0.0, []
     wrong: dict[tuple[int, ...], float] = {}
-    for pieces in pieces_of(length):
+    assert case.cache is not None
+    ways = pieces_of(length, single=case.cache.whole)
+    for pieces in ways:
         with Attempt() as attempt:
             by = off_by(read_in(case, text, pieces))
             worst = max(worst, by)
@@ -96,7 +113,7 @@ def _equal(case: LmCase, text: Reading) -> Found:
         if attempt.error is not None:
             raised.append((pieces, attempt.reason))
     if not wrong:
-        told = len(pieces_of(length)) - len(raised)
+        told = len(ways) - len(raised)
         if raised:
             pieces, reason = raised[0]
             note = Found(notes=(say("lm.cache_refuses", pieces=_shown(pieces), reason=reason),))

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from clearhead.checking.kinds.calling_words import of_another
+from clearhead.checking.kinds.calling_words import of_another, parameters_of
 from clearhead.checking.target import Target
 
 KEY, VALUE = r"k|keys?|x_k|k_in|key_states|input_k", r"v|values?|x_v|v_in|value_states|input_v"
@@ -72,7 +72,7 @@ class Style:
 
 def styles(target: Target, head_width: int, batch_first: bool, causal: bool) -> Iterator[Style]:
     """Ways to call the target, the likeliest first."""
-    parameters = [p for p in target.signature.parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    parameters = parameters_of(target)
     if not parameters:
         yield Style((("x", "x"),), batch_first=batch_first)
         return

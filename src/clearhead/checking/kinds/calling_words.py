@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+
+from clearhead.checking.target import Target
 
 
 def of_another(mask: str, names: list[str], given: set[str]) -> bool:
@@ -16,3 +19,13 @@ def of_another(mask: str, names: list[str], given: set[str]) -> bool:
     stem = re.sub(r"_?mask$", "", mask.lower()).rstrip("s")
     others = [name.lower().rstrip("s") for name in names if name != mask and name not in given]
     return len(stem) > 3 and any(other == stem or other.endswith(f"_{stem}") for other in others)
+
+
+def parameters_of(target: Target) -> list[inspect.Parameter]:
+    """What can be given; where nothing but `*args` takes the stream, it stands for that."""
+    every = list(target.signature.parameters.values())
+    named = [p for p in every if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    rest = [p for p in every if p.kind is p.VAR_POSITIONAL]
+    if rest and named and all(p.kind is p.KEYWORD_ONLY for p in named):
+        return [inspect.Parameter(rest[0].name, inspect.Parameter.POSITIONAL_ONLY), *named]
+    return named

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from clearhead.checking.kinds.claimed import backwards, patterned
+from clearhead.checking.kinds.claimed import backwards, patterned, shuns_itself
 from clearhead.checking.kinds.cores import added_triangle, cores, masked_later, renormalised
 from clearhead.checking.kinds.kind import Found
 from clearhead.checking.kinds.seeing import changed, influence, moved, ready, seen_above, sight, size_of
@@ -207,7 +207,7 @@ def _self_masked(case: SequenceCase, seen: Seen) -> Fault | None:
         for core in hearts
     )
     alone = seen.length > 2 and not bool(seen.found[1, 1]) and bool(seen.found[1, 0])
-    if not (strict or alone):
+    if not (strict or alone) or shuns_itself(case.case.target):
         return None
     evidence = say("attention.self_masked", length=seen.length)
     return Fault(

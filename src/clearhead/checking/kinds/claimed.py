@@ -149,6 +149,28 @@ def window(target: Target, settings: Settings) -> int | None:
     return said if said is not None and said > 0 else None
 
 
+def shuns_itself(target: Target) -> bool:
+    """Whether the code says that a position is not to attend to itself, as where queries and keys are one."""
+    words = r"(not|never|n't|without|no|mask(s|ed|ing)? out|exclud\w+|except) (attend\w*|attention|look\w*)( (to|at))? (itself|themselves|self|oneself)\b"
+    return re.search(words, target.texts, re.IGNORECASE) is not None
+
+
+def fades(target: Target) -> bool:
+    """Whether what a position holds weighs on all that comes after it by other ways than its key: gates that forget, tokens that hide others."""
+    words = r"forget\w*[-_ ]?gate|data[-_ ]?dependent[-_ ]?alibi|decay|selective[-_ ]?att"
+    made = target.sample
+    parts = list(made.named_modules()) if isinstance(made, nn.Module) else []
+    on = {
+        name
+        for path, part in parts
+        for name, value in [(path, True), *vars(part).items()]
+        if value is True or isinstance(value, nn.Module)
+    }
+    return re.search(words, target.source, re.IGNORECASE) is not None and any(
+        re.search("forget|decay|alibi|selective", n) for n in switched
+    )
+
+
 def beside_itself(target: Target) -> bool:
     """Whether the code says that its window does not count the position itself."""
     words = r"(besides|plus|and|excluding|beyond|before) (it|the )?(self|query|current)|previous (W|window)|left context|W previous|look.?back"

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from clearhead.checking.kinds.block_claims import activation_claim, texts_of
 from clearhead.checking.kinds.block_graph import Node
-from clearhead.checking.kinds.block_ops import ADDED, PASSING, TIMES
+from clearhead.checking.kinds.block_ops import ADDED, LINEAR, PASSING, TIMES
 from clearhead.checking.kinds.block_words import branch_name, place
 from clearhead.checking.kinds.branches import Branch, Chain, after, bends, weighted
 from clearhead.checking.report import Fault
@@ -47,7 +47,17 @@ SIZED = 1e-3
 def feed_forwards(chain: Chain) -> list[Branch]:
     """The branches in which positions do not attend, and two products with constant matrices stand."""
     found = {b.out: b for v in chain.merges() for b in v.branches if not b.attends}
-    return [b for b in found.values() if sum(weighted(n, chain.reader) for n in b.inside) >= 2]
+    return [
+        b
+        for b in found.values()
+        if sum(weighted(n, chain.reader) for n in b.inside) >= 2 and not _called_attention(chain, b)
+    ]
+
+
+def _called_attention(chain: Chain, branch: Branch) -> bool:
+    """Whether what runs in a branch is called an attention and multiplies what it reads with itself, though no scores are seen: a linear one."""
+    pairs = [n for n in branch.inside if n.name in LINEAR and sum(chain.reader.depends(p) for p in n.parents) >= 2]
+    return bool(pairs) and any(re.search("att(entio)?n", n.module, re.IGNORECASE) for n in branch.inside)
 
 
 def faults_of(chain: Chain, target: Target, prefix: str) -> Iterator[Fault]:

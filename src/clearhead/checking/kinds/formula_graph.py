@@ -110,6 +110,16 @@ class Graph:
         given = self.arguments(self.record.ops[index])
         return next(t for t in given if t.is_floating_point() and self.depends(t))
 
+    def along_positions(self, index: int) -> bool:
+        """Whether a linear operation makes fewer positions, or others, of those that there are, (..., D, T) -> (..., D, S)."""
+        fed, given = self.fed_by(index), self.arguments(self.record.ops[index])
+        length = next((x.shape[1] for x in self.inputs if x.dim() >= 2), 0)
+        widths = {x.shape[-1] for x in self.inputs if x.dim() >= 3}
+        matrices = [t for t in given if not self.depends(t) and t.dim() == 2]
+        plain = self.record.ops[index].name in ("linear", "matmul", "__matmul__", "mm")
+        at_end = fed.dim() >= 3 and fed.shape[-1] == length and length not in (*widths, *fed.shape[:-1])
+        return plain and at_end and any(length in matrix.shape for matrix in matrices)
+
     def features_axis(self, index: int) -> int:
         """Which axis of its result has the features."""
         made = self.result(index)

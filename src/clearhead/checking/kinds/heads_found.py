@@ -202,6 +202,9 @@ def merged(graph: Graph, core: Core, result: Tensor | None) -> tuple[int, int | 
     flat = given.reshape(-1, given.shape[-1])
     axis = core.context.dim() + core.rows
     count = int((slope(flat[0, 0], core.context) != 0).sum())
+    if count > given.shape[-1]:
+        # More than another order of the numbers: positions are summed.
+        return outward, None, count
     for row in range(min(flat.shape[0], 2 * ROWS)):
         hit = (slope(flat[row] * torch.linspace(1, 2, flat.shape[1], dtype=flat.dtype), core.context) != 0).nonzero()
         if len(set(hit[:, axis].tolist())) > 1:

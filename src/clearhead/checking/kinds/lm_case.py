@@ -22,11 +22,13 @@ class CacheUse:
         make: (module, rows) -> what is passed at first: None, an empty list, an object of the caller's.
         described: that, in words.
         internal: whether the module itself keeps it.
+        whole: whether the text so far is given again with each new token, of which the cache spares the work.
     """
 
     make: Callable[[Any, int], Any]
     described: str
     internal: bool = False
+    whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,7 @@ class Session:
         assert case.cache is not None
         self.case, self.module, self.explicit = case, module, explicit
         self.cache = case.cache.make(module, rows)
-        self.seen = 0
+        self.seen, self.text = 0, torch.empty(rows, 0, dtype=torch.long)
 
     def feed(self, ids: Tensor, shift: int = 0) -> Tensor:
         """Logits of the next ids (B,n,V), or (B,1,V) of the last alone."""
@@ -152,10 +154,15 @@ class Session:
         if self.explicit and self.case.style.name("places"):
             plain = torch.arange(at, at + ids.shape[1])
             places = plain.expand(ids.shape) if self.case.style.places_rows else plain
-        found = raw(self.case, self.module, ids, Given(at, True, self.cache, places=places))
+        self.text = torch.cat([self.text, ids], 1)
+        assert self.case.cache is not None
+        given = self.text if self.case.cache.whole else ids
+        found = raw(self.case, self.module, given, Given(at, True, self.cache, places=places))
         if found.cache is not None:
             self.cache = found.cache
         self.seen += ids.shape[1]
+        if self.case.cache.whole and found.logits.shape[1] != ids.shape[1]:
+            raise ValueError("gives logits of more than the new tokens")
         return found.logits
 
     def fork(self) -> Session:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from clearhead.checking.claims import says
+from clearhead.checking.kinds.claimed import shuns_itself
 from clearhead.checking.kinds.kind import Found
 from clearhead.checking.kinds.lm_case import LmCase
 from clearhead.checking.kinds.lm_finding import failed, passed, skipped
@@ -42,7 +43,7 @@ def _masks(case: LmCase, found: list[Core], length: int) -> Found:
         weights = core.weights.reshape(-1, length, length)
         own = weights.diagonal(dim1=1, dim2=2)[:, 1:]
         lower = weights.tril(-1)[:, 1:].sum(-1)
-        if (own == 0).all() and (lower > 0).any():
+        if (own == 0).all() and (lower > 0).any() and not shuns_itself(case.case.target):
             out += failed("causal.self-masked", say("lm.self_masked", length=length), where=core.op.where)
             break
     for core in found:

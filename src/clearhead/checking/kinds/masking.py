@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from clearhead.checking.kinds.causality import Seen, watched_with
-from clearhead.checking.kinds.claimed import mask_says, words_of_mask
+from clearhead.checking.kinds.claimed import fades, mask_says, words_of_mask
 from clearhead.checking.kinds.empty_rows import empty_rows
 from clearhead.checking.kinds.kind import Found
 from clearhead.checking.kinds.mask_names import named
@@ -49,6 +48,9 @@ def _of(case: SequenceCase, use: MaskUse, settings: Settings, seen: Seen) -> Fou
     if not use.acts:
         evidence = say("attention.mask_ignored", name=use.name, length=case.length(LENGTH))
         return _fault("mask.ignored", "reproduced", evidence, say("attention.mask_ignored_mend", name=use.name))
+    if fades(case.case.target) and _outside(case, use):
+        reason = say("attention.mask_right", name=use.name, length=case.length(LENGTH))
+        return Found((Check("mask.ignored", "pass", reason),))
     if not use.vanishes:
         return _stays(case, use)
     found = _polarity(case, use, settings) + _rows(case, use, seen)
@@ -62,6 +64,19 @@ def _of(case: SequenceCase, use: MaskUse, settings: Settings, seen: Seen) -> Fou
             keep[:, 0] = True
             found += finite_mask(case, keep, use)
     return found
+
+
+@torch.no_grad()
+def _outside(case: SequenceCase, use: MaskUse) -> bool:
+    """Whether padding at either end is not seen by real positions."""
+    x, module = case.inputs(3, case.length(LENGTH), 16), ready(case)
+    for pads in (slice(0, 2), slice(-2, None)):
+        keep = torch.ones(x.shape[:2], dtype=torch.bool)
+        keep[:, pads] = False
+        seen = influence(case, module, x, keep, use) > seen_above(case)
+        if bool((seen & keep[:, :, None] & ~keep[:, None]).any()):
+            return False
+    return True
 
 
 def _fault(
@@ -193,7 +208,8 @@ def _future(case: SequenceCase, use: MaskUse) -> Found:
     """Whether a causal module hides the future also when a mask is given."""
     rows, length = 3, case.length(LENGTH)
     x, keep, module = case.inputs(rows, length, 14), _different(rows, length), ready(case)
-    strength = influence(case, module, x, keep, replace(use)).amax(0)
+    # What a hidden position itself gives counts for nothing.
+    strength = (influence(case, module, x, keep, use) * keep[:, :, None]).amax(0)
     leak = (strength > seen_above(case)) & torch.ones(length, length, dtype=torch.bool).triu(1)
     if not bool(leak.any()):
         return Found()

@@ -278,6 +278,8 @@ def _widths(target: Target, settings: Settings) -> list[int]:
     if isinstance(made, nn.Module):
         held = [*made.parameters(), *made.buffers(), *(v for v in vars(made).values() if isinstance(v, Tensor))]
         seen += [t.shape[-1] for t in held if t.dim() >= 2 and t.shape[-1] > 1]
+        # Of frequencies there is one for a sine and a cosine.
+        seen += [2 * len(b) for b in made.buffers() if b.dim() == 1 and b.is_floating_point() and len(b) > 1]
     defaults = [p.default for p in target.signature.parameters.values()]
     seen += [n for n in defaults if isinstance(n, int) and not isinstance(n, bool) and 2 <= n <= 1024]
     return list(dict.fromkeys([*seen, USUAL["width"], USUAL["head_width"]]))

@@ -157,12 +157,21 @@ def activated(graph: Graph, core: Core, operand: Tensor, heads: Heads) -> int | 
         gates = any(
             later.name in ("mul", "mul_", "__mul__")
             and any(t is made for t in graph.arguments(later))
-            and _both(graph, later)
+            and (_both(graph, later) or _clamped(graph, index, later))
             for later in graph.record.ops[index + 1 : core.end]
         )
         if not gates and not _in_scores(core, made):
             return index
     return None
+
+
+def _clamped(graph: Graph, index: int, later: Op) -> bool:
+    """Whether a tangent is that of a soft clamp, c · tanh(x / c), which is meant to leave usual numbers alone."""
+    op = graph.record.ops[index]
+    given = graph.arguments(op)
+    before = next((o for o in reversed(graph.record.ops[:index]) if any(t is graph.live(o)[2] for t in given)), None)
+    shrunk = before.argument(1, "other") if before is not None and before.name in ("div", "__truediv__") else None
+    return op.name == "tanh" and isinstance(shrunk, int | float) and shrunk > 1 and later.argument(1, "other") == shrunk
 
 
 def _both(graph: Graph, op: Op) -> bool:

@@ -14,7 +14,8 @@ from clearhead.checking.constructing import CONFIGS
 from clearhead.checking.kinds.block_graph import Node
 from clearhead.checking.kinds.block_terms import Terms, Way, alike, summed
 from clearhead.checking.kinds.block_words import branch_name, place, term_name, text_of
-from clearhead.checking.kinds.branches import Branch, Chain, Value, after, bends, weighted
+from clearhead.checking.kinds.branches import Branch, Chain, Value, after, bends, in_parts, weighted
+from clearhead.checking.kinds.formula_graph import PRODUCTS
 from clearhead.checking.report import Certainty, Fault
 from clearhead.checking.target import Target
 from clearhead.messages import say
@@ -38,7 +39,8 @@ def faults_of(chain: Chain, target: Target, prefix: str, embeds: bool) -> Iterat
         prefix: the block in which it is, "" if it is the target itself.
         embeds: whether the stream begins with an embedding, which may be scaled.
     """
-    lost = list(missing(chain, prefix))
+    # Streams that learned weights mix before and after each sublayer have no skip of their own.
+    lost = [] if _says(target, r"hyper.?conn") else list(missing(chain, prefix))
     yield from lost
     if lost:
         return
@@ -52,6 +54,8 @@ def missing(chain: Chain, prefix: str) -> Iterator[Fault]:
     """Sublayers around which there is no skip."""
     reader = chain.reader
     if not reader.stream(chain.end):
+        if in_parts(chain):
+            return
         ends = [chain.branch(t) for t in reader.terms(chain.end) if reader.depends(t)]
         normed = [reader.normed(branch.out) for branch in ends]
         ends += [chain.branch(t) for n in normed if n is not None for t in reader.terms(n) if reader.depends(t)]
@@ -79,6 +83,8 @@ def _in_series(chain: Chain, branch: Branch) -> Node | None:
         projected = [n for n in later if weighted(n, reader) and n.value.numel() >= branch.out.value.numel() / 2]
         for projection in projected or ([score] if score.name == "multi_head_attention_forward" else []):
             beyond = after(branch.inside, projection)
+            if any(n.name in PRODUCTS[:-2] and not weighted(n, reader) and n.value.dim() >= 3 for n in beyond):
+                continue  # What is projected are weights: their sum of values is still to come.
             if any(other in beyond for other in branch.scores):
                 return score
             for bend in (n for n in beyond if bends(n, reader) and n.value.dim() >= 2 and not _normalises(chain, n)):

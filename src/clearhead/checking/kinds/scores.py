@@ -103,9 +103,17 @@ def _around(graph: Graph, middle: int, lengths: tuple[int, ...]) -> Core | None:
 
 def _scoring(graph: Graph, middle: int, scores: Tensor, lengths: tuple[int, ...]) -> Product | None:
     """The last product before the softmax that has its size and that it depends on."""
+    weighing = frozenset(graph.linears(middle))
+    projected = 0
     for index in range(middle - 1, -1, -1):
         found = product(graph, index, lengths)
         if found is None:
+            # Heads may be mixed by one matrix; what comes after two is no score any more.
+            projected += index in weighing and any(
+                linked_to(scores, [t for t in [graph.result(index)] if t is not None])
+            )
+            if projected > 1:
+                return None
             continue
         # A sink is a further column of the scores; heads that are summed make them fewer.
         if scores.shape[-1] == 1 != found.out.shape[-1]:
