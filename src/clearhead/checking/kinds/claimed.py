@@ -167,7 +167,7 @@ def fades(target: Target) -> bool:
         if value is True or isinstance(value, nn.Module)
     }
     return re.search(words, target.source, re.IGNORECASE) is not None and any(
-        re.search("forget|decay|alibi|selective", n) for n in switched
+        re.search("forget|decay|alibi|selective", n) for n in on
     )
 
 
