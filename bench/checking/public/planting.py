@@ -18,6 +18,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
+from clearhead.checking.signatures import signature_of
+
 MATMULS = ("matmul", "__matmul__", "bmm", "baddbmm", "einsum")
 SOFTMAX = ("softmax",)
 ATTEND = ("scaled_dot_product_attention",)
@@ -129,6 +131,7 @@ def _around(function: Any, plant: Plant, seen: Seen) -> Any:
     def called(*args: Any, **keywords: Any) -> Any:
         return _run(function, args, keywords, plant, seen)
 
+    called.__signature__ = signature_of(function)  # type: ignore[attr-defined]
     return called
 
 

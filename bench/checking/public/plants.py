@@ -150,7 +150,9 @@ def _scored(func: Any, args: tuple[Any, ...], keywords: dict[str, Any], seen: Se
     """A loss that takes ignored targets for class 0."""
     if len(args) < 2 or args[1].is_floating_point():
         return func(*args, **keywords)
-    return func(args[0], args[1].clamp(min=0), *args[2:], **keywords)
+    ignored = keywords.pop("ignore_index", args[4] if len(args) > 4 else -100)
+    targets = args[1].masked_fill((args[1] < 0) | (args[1] == ignored), 0)
+    return func(args[0], targets, *args[2:4], **keywords)
 
 
 # --- outputs ---

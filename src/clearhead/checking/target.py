@@ -23,6 +23,7 @@ from torch import nn
 
 from clearhead.checking.constructing import constructed
 from clearhead.checking.settings import Settings
+from clearhead.checking.signatures import signature_of
 from clearhead.checking.strangers import Attempt, Seeded
 from clearhead.messages import UserError, say
 
@@ -60,7 +61,7 @@ class Target:
         if isinstance(self.kind_of, type) and not self.is_module:
             called = self.kind_of.__call__
         try:
-            found = inspect.signature(called)
+            found = signature_of(called)
         except (TypeError, ValueError):
             return inspect.Signature()
         parameters = list(found.parameters.values())

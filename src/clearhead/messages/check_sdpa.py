@@ -123,6 +123,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "sdpa.not_grouped": ("fewer key heads than query heads are not taken: {reason}", "不支持键头少于查询头：{reason}"),
     "sdpa.not_causal": ("nothing says that it is causal, and nothing is hidden", "没有声明为因果，也没有遮住任何键"),
     "sdpa.sees": ("T = {queries}, S = {keys}: query {row} sees {found} keys, {right} would be right; key {first} is the first that differs", "T = {queries}，S = {keys}：查询 {row} 看到 {found} 个键，应为 {right} 个；首个不同的是键 {first}"),
+    "sdpa.upper_left": (
+        "the code states that its triangle is aligned to the first key",
+        "代码说明其三角形与第一个键对齐",
+    ),
     "sdpa.sees_right": ("T = {queries}, S = {keys}: query i sees exactly the keys up to i + S - T", "T = {queries}，S = {keys}：查询 i 恰好看到到 i + S - T 为止的键"),
     "sdpa.triangle": ("a triangle of ones is added to the scores or multiplies them: later keys keep their weight", "由一构成的三角被加到打分上或与之相乘：后面的键仍保有权重"),
     "sdpa.summed": ("with {heads} query heads and {kv_heads} of keys, the heads of a group are added up: the output is that of one head a group", "有 {heads} 个查询头、{kv_heads} 个键头时，同组的头被相加：输出是每组一个头的输出"),
