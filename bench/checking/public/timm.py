@@ -101,6 +101,8 @@ def _rotated(module: nn.Module, x: Tensor) -> Tensor:
     return module(x, torch.cat([angles.sin(), angles.cos()], -1).to(x.dtype))
 
 
+NORMED = {"scale.missing": "queries and keys have norms with weights of their own, into which any scale can go"}
+TWO = {"softmax.axis": "two softmaxes are mixed, and the mixture is normalised again"}
 EMPTY = ("mask.empty-row",)
 CHANNELS = {
     "scale.missing": "features attend to features, with scales of their own",
@@ -155,6 +157,7 @@ SUBJECTS: list[Subject] = [
         H,
         has_cls_token=False,
         rel_pos_type="",
+        blind=NORMED,
         call=_square,
     ),
     # Fixed numbers of tokens.
@@ -165,7 +168,7 @@ SUBJECTS: list[Subject] = [
     _of("attention", "models.beit:Attention", D, H, window_size=(3, 3), said="relative positions"),
     _of("attention", "models.levit:Attention", D, 8, H, resolution=3),
     _of("attention", "models.efficientformer:Attention", D, 8, H, resolution=3),
-    _of("attention", "models.convit:GPSA", D, H),
+    _of("attention", "models.convit:GPSA", D, H, blind=TWO),
     _of("attention", "models.nest:Attention", D, H, call=_rows),
     # One token that sees all.
     _of("attention", "models.cait:ClassAttn", D, H, call=_each_first),

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from bench.checking.public.subject import Subject
-from bench.checking.public.transformers_calls import CALLS, CONFIRMED
+from bench.checking.public.transformers_calls import BLIND, CALLS, CONFIRMED
 
 IDS = {"vocab_size": 61, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 SIZES = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4} | IDS
@@ -84,6 +84,6 @@ def subjects(families: Iterable[Family]) -> list[Subject]:
                 for backend in _backends(kind, family.fused):
                     make = partial(made, family.model, family.sizes, name, backend)
                     options = {"call": CALLS[name]} if name in CALLS else {}
-                    said = (options, CONFIRMED.get(name, ()))
+                    said = (options, CONFIRMED.get(name, ()), BLIND.get(name, {}))
                     found.append(Subject("transformers", f"{name}, {backend}".rstrip(", "), make, kind, *said))
     return found
