@@ -3,6 +3,7 @@
 python -m bench.checking.public.run                            # every package that is installed
 python -m bench.checking.public.run timm --only Swin --plant   # some classes; faults planted into the silent ones
 python -m bench.checking.public.run --plant --write            # docs/verification.md takes the table
+python -m bench.checking.public.run --keep outcomes.jsonl      # goes on where it was stopped
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -176,18 +177,21 @@ def outcome(child: Child, task: Task, plant: bool) -> Outcome:
     return replace(made, planted=tuple(results))
 
 
-def all_outcomes(todo: list[Task], plant: bool, workers: int) -> list[Outcome]:
-    """The outcomes of all, in order; each is printed if it is not silent."""
+def all_outcomes(todo: list[Task], plant: bool, workers: int, path: Path | None = None) -> list[Outcome]:
+    """The outcomes of all, in order; each is printed if it is not silent. Those that a file has are not made again."""
+    earlier = kept(path)
+    found = {number: earlier[task[2:]] for number, task in enumerate(todo) if task[2:] in earlier}
     waiting: queue.SimpleQueue[tuple[int, Task]] = queue.SimpleQueue()
-    for numbered in enumerate(todo):
-        waiting.put(numbered)
-    found: dict[int, Outcome] = {}
+    for number, task in enumerate(todo):
+        if number not in found:
+            waiting.put((number, task))
 
     def work() -> None:
         child = Child()
         while not waiting.empty():
             number, task = waiting.get()
             found[number] = outcome(child, task, plant)
+            keep(path, found[number])
             show(found[number])
         child.end()
 
@@ -197,6 +201,21 @@ def all_outcomes(todo: list[Task], plant: bool, workers: int) -> list[Outcome]:
     for thread in threads:
         thread.join()
     return [found[number] for number in sorted(found)]
+
+
+def kept(path: Path | None) -> dict[tuple[str, str], Outcome]:
+    """The outcomes of an earlier run, by package and name; a later one takes the place of an earlier."""
+    lines = path.read_text(encoding="utf-8").splitlines() if path is not None and path.exists() else []
+    rows = [json.loads(line) for line in lines]
+    made = [Outcome(**row | {"planted": tuple(map(tuple, row["planted"]))}) for row in rows]
+    return {(each.package, each.name): each for each in made}
+
+
+def keep(path: Path | None, made: Outcome) -> None:
+    """Add an outcome to those that are kept, if they are."""
+    if path is not None:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(asdict(made)) + "\n")
 
 
 def show(made: Outcome) -> None:
@@ -241,9 +260,12 @@ def main() -> None:
     made.add_argument("--only", default="", help="parts of the names of the classes, with + between")
     made.add_argument("--plant", action="store_true", help="plant faults into those that are silent")
     made.add_argument("--workers", type=int, default=2)
+    made.add_argument(
+        "--keep", type=Path, metavar="FILE", help="keep each outcome there, and make none again that it has"
+    )
     made.add_argument("--write", action="store_true", help=f"write {RESULTS.name}")
     asked = made.parse_args()
-    counts = table(all_outcomes(list(tasks(asked.packages, asked.only)), asked.plant, asked.workers))
+    counts = table(all_outcomes(list(tasks(asked.packages, asked.only)), asked.plant, asked.workers, asked.keep))
     if asked.write:
         known = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
         written = dict(sorted((known | counts).items()))

@@ -94,11 +94,10 @@ CONFIRMED: Mapping[str, tuple[str, ...]] = {
 NORMED = {"scale.missing": "queries and keys have norms with weights of their own, into which any scale can go"}
 APART = {
     "scale.missing": "three scores are added, each with a scale of its own",
-    "softmax.axis": "three scores are added before a softmax of the package's own",
 }
 BLIND: Mapping[str, Mapping[str, str]] = {
     **dict.fromkeys(("Qwen3Attention", "Qwen3MoeAttention"), NORMED),
     **dict.fromkeys(("DebertaV2Attention", "DebertaAttention", "DisentangledSelfAttention"), APART),
-    "GPTNeoAttention": {"scale.missing": "it has no scale, as the source states"},
+    "GPTNeoAttention": {"scale.missing": "its scores have no scale, and the weights are trained so"},
 }
 """By the name of a class the planted faults that cannot show in it, with the reason."""
