@@ -40,5 +40,9 @@ def _check(asked: Mapping[str, Any]) -> dict[str, Any]:
 def _diff(asked: Mapping[str, Any]) -> dict[str, Any]:
     """What parts two that have names."""
     from clearhead.checking.diff.diff import diff  # noqa: PLC0415
+    from clearhead.checking.target import caller  # noqa: PLC0415
 
-    return diff(asked["a"], asked["b"], **asked["tuned"]).to_dict()
+    tuned = dict(asked["tuned"])
+    if "call" in tuned:
+        tuned["call"] = caller(tuned["call"])
+    return diff(asked["a"], asked["b"], **tuned).to_dict()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jsonargparse import ArgumentParser, Namespace
 
@@ -15,11 +15,7 @@ from clearhead.cli.check_shared import GUARD, KINDS, as_json, is_code, must_be_p
 from clearhead.cli.diff_page import page
 from clearhead.cli.loading import loaded_model
 from clearhead.cli.options import MODEL, parse, parser, tell, use_threads
-from clearhead.cli.prompts import warn_of_unknown
 from clearhead.messages import UserError, say
-
-if TYPE_CHECKING:
-    from clearhead.formats.load import Loaded
 
 
 def options() -> ArgumentParser:
@@ -41,6 +37,9 @@ def options() -> ArgumentParser:
         action="append",
         default=[],
         help="KEY=VALUE, an argument of the constructors; may be given again",
+    )
+    made.add_argument(
+        "--call", type=str, default=None, help="FILE.py:NAME of a function, call(module, input), that runs code"
     )
     made.add_argument("--seed", type=int, default=0, help="of all random inputs")
     made.add_argument("--threads", type=int, default=None, help="CPU threads; for models as many as PyTorch picks")
@@ -80,26 +79,13 @@ def _found(asked: Namespace) -> dict[str, Any]:
     if any(code):
         working = say("cli.diff.working", a=asked.a, b=asked.b)
         return guarded_diff(asked.a, asked.b, tuned, asked.time_limit, lambda: tell(working), threads=_threads(asked))
-    if given := [f"--{name}" for name in ("kind", "set") if asked[name]]:
+    if given := [f"--{name}" for name in ("kind", "set", "call") if asked[name]]:
         raise UserError(say("cli.diff.not_code", flags=", ".join(given), a=asked.a, b=asked.b))
     use_threads(asked.threads)
     a, b = (loaded_model(name, "float64", "cpu") for name in (asked.a, asked.b))
     from clearhead.checking.diff.diff import diff  # noqa: PLC0415 - torch comes after the flags are right
 
-    if asked.prompt is not None:
-        warn_of_unknown(a, [asked.prompt])
-    found = diff(a, b, **tuned)
-    return replace(found, a=asked.a, b=asked.b, notes=(*_of_vocabularies(a, b, asked.prompt), *found.notes)).to_dict()
-
-
-def _of_vocabularies(a: Loaded, b: Loaded, text: str | None) -> list[str]:
-    """What is to be said where the same ids are not the same words."""
-    notes = []
-    if a.config.vocab != b.config.vocab:
-        notes.append(say("cli.diff.vocabularies", a=a.config.vocab, b=b.config.vocab))
-    if text is not None and a.read(text) != b.read(text):
-        notes.append(say("cli.diff.tokenizers"))
-    return notes
+    return replace(diff(a, b, **tuned), a=asked.a, b=asked.b).to_dict()
 
 
 def _resolved(name: str) -> str:
@@ -124,4 +110,5 @@ def _tuned(asked: Namespace) -> dict[str, Any]:
     if asked.prompt == "":
         raise UserError(say("cli.diff.no_text"))
     values = dict(map(pair, asked.set))
-    return {"text": asked.prompt, "weights": asked.weights, "kind": asked.kind, "values": values, "seed": asked.seed}
+    named = {"text": asked.prompt, "weights": asked.weights, "kind": asked.kind, "values": values, "seed": asked.seed}
+    return named if asked.call is None else named | {"call": asked.call}

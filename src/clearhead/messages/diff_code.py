@@ -10,7 +10,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{a} 与 {b} 接受的输入不同（{reason}）；请包装其中一个，使它接受与另一个相同的输入",
     ),
     "diff.given_ids": ("{rows} x {length} random ids below {vocab}", "{rows} x {length} 个小于 {vocab} 的随机编号"),
-    "diff.given_vectors": ("{count} x random vectors {shape}", "{count} 组随机向量 {shape}"),
+    "diff.given_vectors": ("random vectors of shape {shapes}", "形状为 {shapes} 的随机向量"),
     "diff.given_text": ("the {count} ids of the text", "文本的 {count} 个编号"),
     "diff.no_ids": ("the text has no tokens; give a longer one", "文本没有任何词元；请给更长的文本"),
     "diff.id_too_large": (

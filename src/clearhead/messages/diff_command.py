@@ -19,13 +19,17 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "-p is empty; give a text of at least one character, or leave it out",
         "-p 为空；请给出至少一个字符的文本，或去掉它",
     ),
-    "cli.diff.vocabularies": (
+    "diff.vocabularies": (
         "A has {a} ids and B has {b}: both are given only ids that both have, and their logits have not one shape",
         "A 有 {a} 个 id，B 有 {b} 个：只给两者都有的 id，且它们的 logits 形状不同",
     ),
-    "cli.diff.tokenizers": (
+    "diff.tokenizers": (
         "the tokenizers write the text in other ids: B is given those of A, which are other words to it",
         "两者的分词器把文本写成不同的 id：B 得到的是 A 的 id，对它来说是别的词",
+    ),
+    "diff.unknown": (
+        "the text has characters that the model does not know, and reads as unknown marks: {characters}",
+        "文本含有模型不认识的字符，它们被读作未知符号：{characters}",
     ),
     "cli.diff.not_code": (
         "{flags} says something of code, and {a} and {b} are models; leave it out",

@@ -81,6 +81,12 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{field} is {a} in A and {b} in B, which changes no number here",
         "{field} 在 A 中为 {a}，在 B 中为 {b}，此处不改变任何数值",
     ),
+    "diff_ours.sizes": (
+        "the sizes differ: {sizes}; no change of one model leads to the other, so only what both compute is shown",
+        "尺寸不同：{sizes}；无法把其中一个改成另一个，因此只显示两者各自的计算",
+    ),
+    "diff_ours.size": ("{field} is {a} in A and {b} in B", "{field} 在 A 中为 {a}，在 B 中为 {b}"),
+    "diff_ours.architectures": ("A is a {a} and B a {b}", "A 是 {a}，B 是 {b}"),
     "diff_ours.nothing_fits": (
         "no tensor of {a} has a place in {b}; leave each its own weights with --weights own",
         "{a} 的张量在 {b} 中都没有对应位置；请用 --weights own 让两者各自使用自己的权重",

@@ -19,7 +19,8 @@ from clearhead.checking.diff.inputs import inputs_for
 from clearhead.checking.diff.ours import ModelSide, model_side
 from clearhead.checking.diff.report import Difference, Pair, Reason
 from clearhead.checking.diff.side import Given, Side, Tuned, Walk
-from clearhead.checking.diff.towards import IDLE, differing, shown, towards
+from clearhead.checking.diff.towards import IDLE, differing, shown, sizes_apart, towards
+from clearhead.checking.diff.weights import Match
 from clearhead.checking.rounding import UNIT
 from clearhead.checking.settings import Settings
 from clearhead.checking.target import named, target_of
@@ -37,6 +38,7 @@ def diff(
     kind: str | None = None,
     values: Mapping[str, Any] | None = None,
     seed: int = 0,
+    call: Callable[..., Any] | None = None,
 ) -> Difference:
     """Where two models first part, and why; `clearhead diff` runs it in a process of its own.
 
@@ -48,11 +50,12 @@ def diff(
         kind: of code, as `check` takes it; guessed if None.
         values: arguments of constructors by name, where they have them.
         seed: of random inputs.
+        call: how code is run, `call(module, *inputs)`, in place of what would be found.
 
     Raises:
         UserError: if one of them cannot be opened or run, or the two do not take the same inputs.
     """
-    tuned = Tuned(text, weights, kind, values or {}, seed)
+    tuned = Tuned(text, weights, kind, values or {}, seed, call)
     return compare(opened(a, tuned), opened(b, tuned), tuned)
 
 
@@ -77,7 +80,7 @@ def opened(found: str | nn.Module | type | Callable[..., Any] | Loaded, tuned: T
         return Opened(model_side(found))
     if isinstance(found, str) and (is_there(found) or ":" not in found):
         return Opened(model_side(found))
-    settings = Settings(kind=tuned.kind, values=dict(tuned.values), seed=tuned.seed)
+    settings = Settings(kind=tuned.kind, values=dict(tuned.values), seed=tuned.seed, call=tuned.call)
     code = named(found) if isinstance(found, str) else found
     plain = getattr(found, "func", found)
     name = found if isinstance(found, str) else getattr(plain, "__name__", type(plain).__name__)
@@ -91,16 +94,22 @@ def compare(one: Opened, other: Opened, tuned: Tuned) -> Difference:
     given = inputs_for(a, b, tuned)
     walks = a.run(given), b.run(given)
     pairs = aligned(*walks)
-    first, notes = parting(pairs), [*shared.notes, *islands(walks, pairs), *idle(a, b)]
+    first, notes = parting(pairs), [*of_words(a, b, tuned.text), *shared.notes, *islands(walks, pairs), *idle(a, b)]
     reasons: tuple[Reason, ...] = ()
-    if first is not None:
-        reasons, left = why(a, b, walks, given)
+    sizes = sizes_apart(a.config, b.config) if isinstance(a, ModelSide) and isinstance(b, ModelSide) else ""
+    if first is not None and sizes:
+        text = say("diff_ours.sizes", sizes=sizes)
+        reasons = (Reason("config.sizes", "consistent", first.a or first.b, text, first.largest, first.largest),)
+    elif first is not None:
+        reasons, left = why(a, b, walks, given, shared.found)
         if reasons and left is not None:
             notes.append(say("diff_ours.left", place=left.a or left.b, gap=f"{left.largest:.1e}"))
     return Difference(a.name, b.name, given.text, shared.whose, pairs, first, reasons, shared.tensors, tuple(notes))
 
 
-def why(a: Side, b: Side, walks: tuple[Walk, Walk], given: Given) -> tuple[tuple[Reason, ...], Pair | None]:
+def why(
+    a: Side, b: Side, walks: tuple[Walk, Walk], given: Given, known: tuple[Match, ...] | None = None
+) -> tuple[tuple[Reason, ...], Pair | None]:
     """The reasons, and where the two still part after them.
 
     A model of ours is changed until it does what the other does: A, then B if nothing helps. What remains is asked of the formulas.
@@ -115,7 +124,7 @@ def why(a: Side, b: Side, walks: tuple[Walk, Walk], given: Given) -> tuple[tuple
             walks[not mirrored],
             given,
             mirrored=mirrored,
-            more=known_beforehand(side, other, walks[not mirrored], mirrored=mirrored),
+            more=known_beforehand(side, other, walks[not mirrored], mirrored=mirrored, known=known),
         )
         if reasons and after.first is None:
             return reasons, None
@@ -127,10 +136,10 @@ def why(a: Side, b: Side, walks: tuple[Walk, Walk], given: Given) -> tuple[tuple
 
 
 def known_beforehand(
-    first: ModelSide, other: Side, walk: Walk, *, mirrored: bool
+    first: ModelSide, other: Side, walk: Walk, *, mirrored: bool, known: tuple[Match, ...] | None = None
 ) -> Callable[[ModelSide], Iterable[Candidate]]:
     """The changes that lead towards the other side: to its weights, its configuration if it is ours, and what its forward suggests."""
-    weights = weights_of_other(first, other, mirrored=mirrored)
+    weights = weights_of_other(first, other, mirrored=mirrored, known=known)
 
     def changes(side: ModelSide) -> Iterable[Candidate]:
         yield from weights(side)
@@ -141,6 +150,23 @@ def known_beforehand(
             yield from suggested(side, walk)
 
     return changes
+
+
+def of_words(a: Side, b: Side, text: str | None) -> list[str]:
+    """What is to be said where the same ids are not the same words, or not all of a text is known."""
+    notes = []
+    if a.vocab and b.vocab and a.vocab != b.vocab:
+        notes.append(say("diff.vocabularies", a=a.vocab, b=b.vocab))
+    loaded = [side.loaded for side in (a, b) if isinstance(side, ModelSide) and side.loaded is not None]
+    if text is None or not loaded:
+        return notes
+    if len(loaded) > 1 and loaded[0].read(text) != loaded[1].read(text):
+        notes.append(say("diff.tokenizers"))
+    back = loaded[0].tokenizer.decode(loaded[0].tokenizer.encode(text))
+    unknown = sorted({before for before, after in zip(text, back, strict=False) if before != after})
+    if unknown:
+        notes.append(say("diff.unknown", characters=" ".join(map(repr, unknown))))
+    return notes
 
 
 def islands(walks: tuple[Walk, Walk], pairs: tuple[Pair, ...]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
@@ -29,6 +29,7 @@ class Shared(NamedTuple):
         whose: "a" if B was given those of A.
         tensors: how the weights are to each other, or what became of those that were given.
         notes: what is to be said of it.
+        found: what the rows were made of, where the two name their tensors alike.
     """
 
     a: Side
@@ -36,6 +37,7 @@ class Shared(NamedTuple):
     whose: Literal["own", "a"]
     tensors: tuple[TensorRow, ...]
     notes: tuple[str, ...] = ()
+    found: tuple[Match, ...] | None = None
 
 
 def shared_weights(a: Side, b: Side, asked: str | None, fresh: tuple[bool, bool]) -> Shared:
@@ -58,8 +60,26 @@ def shared_weights(a: Side, b: Side, asked: str | None, fresh: tuple[bool, bool]
     if asked is None and fresh[0]:
         taken, found = given(b, a)
         notes = (say("diff_ours.given_to_a", a=a.name, b=b.name),) if found.tensors else ()
-        return Shared(taken, b, "own", compared(taken.weights, b.weights), (*notes, *found.notes))
-    return Shared(a, b, "own", compared(a.weights, b.weights))
+        return Shared(taken, b, "own", held(taken, b), (*notes, *found.notes))
+    if isinstance(a, ModelSide) and isinstance(b, ModelSide):
+        pairs = matches(a.weights, b.weights, shapes=shapes_of(a.config))
+        return Shared(a, b, "own", tuple(match.row for match in pairs), found=pairs)
+    return Shared(a, b, "own", held(a, b))
+
+
+def held(a: Side, b: Side) -> tuple[TensorRow, ...]:
+    """How the weights of two are to each other; a matrix that one holds (in, out) and the other (out, in) is the same one."""
+    ours = next((side for side in (a, b) if isinstance(side, ModelSide)), None)
+    shapes = None if ours is None else shapes_of(ours.config)
+    one, other = (_upright(side) for side in (a, b))
+    return compared(one, other, shapes=shapes)
+
+
+def _upright(side: Side) -> Mapping[str, Tensor]:
+    """Its weights, each matrix as a Linear holds it."""
+    made = side.module(None) if isinstance(side, CodeSide) else None
+    turned = turned_in(made) if isinstance(made, nn.Module) else set()
+    return {name: each.t() if name in turned and each.dim() == 2 else each for name, each in side.weights.items()}
 
 
 def given(giver: Side, taker: Side) -> tuple[Side, Fitted]:
@@ -105,7 +125,7 @@ def is_fresh(found: Any) -> bool:
 
 
 def weights_of_other(
-    side: ModelSide, other: Side, *, mirrored: bool = False
+    side: ModelSide, other: Side, *, mirrored: bool = False, known: tuple[Match, ...] | None = None
 ) -> Callable[[ModelSide], Iterable[Candidate]]:
     """Changes of the side's weights into those of the other: those with one relation at a time, then all.
 
@@ -113,12 +133,13 @@ def weights_of_other(
         side: ours, as it is at first.
         other: whatever it is.
         mirrored: whether the side is B: what relates two tensors is said of A's, then B's.
+        known: what relates A's tensors and B's, where that was asked before.
     """
     # With names in common no guess is needed; without, what is only held otherwise (in, out) is undone first.
     own = {name: tensor for name, tensor in other.weights.items() if name in side.weights}
     back = own if len(own) == len(side.weights) else places(other, side).tensors
     first, second = (back, side.weights) if mirrored else (side.weights, back)
-    every = matches(first, second, shapes=shapes_of(side.config))
+    every = matches(first, second, shapes=shapes_of(side.config)) if known is None else known
     found = [replace(each, a=each.b, b=each.a) if mirrored else each for each in every]
     found = [each for each in found if each.state in ("related", "changed")]
     groups: dict[str, list[Match]] = {}

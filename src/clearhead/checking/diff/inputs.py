@@ -73,7 +73,7 @@ def _words(inputs: tuple[Tensor, ...], vocab: int | None) -> str:
     if not inputs[0].is_floating_point():
         rows, length = inputs[0].shape[:2]
         return say("diff.given_ids", rows=rows, length=length, vocab=vocab)
-    return say("diff.given_vectors", shape=" x ".join(str(n) for n in inputs[0].shape), count=len(inputs))
+    return say("diff.given_vectors", shapes=", ".join(str(tuple(each.shape)) for each in inputs))
 
 
 def _of_text(a: Side, b: Side, text: str) -> Given:

@@ -42,15 +42,18 @@ def plain(x: Tensor) -> Tensor:
     """The tensor in float64, complex numbers as pairs, everything hidden as one number."""
     x = torch.view_as_real(x) if x.is_complex() else x
     x = x.detach().double()
+    if not x.numel() or bool(x.abs().max() < HIDDEN):
+        return x
     return torch.where(x.abs() >= HIDDEN, HIDDEN * x.sign(), x)
 
 
 def mark(x: Tensor) -> Mark:
     """The mark of a tensor; what is hidden does not count."""
     x = x.flatten()
-    x = torch.where(x.abs() >= HIDDEN, torch.zeros_like(x), x)
+    if x.numel() and not bool(x.abs().max() < HIDDEN):
+        x = torch.where(x.abs() >= HIDDEN, torch.zeros_like(x), x)
     count = max(x.numel(), 1)
-    cubes = float((x**3).sum()) / count
+    cubes = float((x * x * x).sum()) / count
     return Mark(x.numel(), float(x.sum()) / count, float((x**2).sum() / count) ** 0.5, _root(cubes))
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -92,6 +92,7 @@ class Tuned:
         kind: of code: attention, block, lm ...; guessed if None.
         values: arguments of constructors by name.
         seed: of random inputs.
+        call: how code is run, `call(module, *inputs)`.
     """
 
     text: str | None = None
@@ -99,3 +100,4 @@ class Tuned:
     kind: str | None = None
     values: Mapping[str, object] = field(default_factory=dict)
     seed: int = 0
+    call: Callable[..., Any] | None = None

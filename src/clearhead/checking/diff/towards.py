@@ -48,6 +48,10 @@ IDLE = ("kernel", "dropout")
 """Fields that change no number of an evaluation."""
 
 
+SIZES = ("vocab", "layers", "encoder_layers", "width", "heads", "kv_heads", "head_width", "feedforward_width")
+"""Fields without which no tensor of one model has a place in the other."""
+
+
 class Differing(NamedTuple):
     """A field in which two configurations differ.
 
@@ -92,6 +96,17 @@ def _of_values(name: str, first: Any, second: Any) -> Iterator[Differing]:
                 yield Differing(f"{name}.{each.name}", one, other)
     elif first != second:
         yield Differing(name, first, second)
+
+
+def sizes_apart(first: StackConfig, second: StackConfig) -> str:
+    """In words, the sizes in which two configurations differ; "" if there are none.
+
+    Models of other sizes, or of another architecture, have no tensor in common: no change of one leads to the other.
+    """
+    if type(first) is not type(second):
+        return say("diff_ours.architectures", a=type(first).__name__, b=type(second).__name__)
+    found = [each for each in differing(first, second) if each.name in SIZES]
+    return ", ".join(say("diff_ours.size", field=each.name, a=each.first, b=each.second) for each in found)
 
 
 def towards(config: StackConfig, other: StackConfig) -> Iterator[Variation]:
