@@ -9,7 +9,8 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import NamedTuple
 from urllib.parse import quote, urlencode
 
@@ -142,19 +143,28 @@ def answers_of(session: Session, place: Place) -> dict[str, Answer]:
         session: the prompt.
         place: where the page looks.
     """
-    found = {each.key: answer(session, *each) for each in _looked_at(place)}
+    found = _answered(session, _looked_at(place))
     room = ROOM
     for group in _beside(session, place):
         units = [unit for unit in ([each for each in unit if each.key not in found] for unit in group) if unit]
         if not units:
             continue
         # All of a kind or none: a page on which some heads open and others do not would be a riddle.
-        first = {each.key: answer(session, *each) for each in units[0]}
+        first = _answered(session, units[0])
         if len(units) * _size(first) > room:
             continue
-        more = first | {each.key: answer(session, *each) for unit in units[1:] for each in unit}
+        more = first | _answered(session, (each for unit in units[1:] for each in unit))
         room -= _size(more)
         found |= more
+    return found
+
+
+def _answered(session: Session, asked: Iterable[Question]) -> dict[str, Answer]:
+    """The answers that there are; what is refused (the picture of a tensor without a finite number) the page does without."""
+    found = {}
+    for each in asked:
+        with suppress(RefusedError):
+            found[each.key] = answer(session, *each)
     return found
 
 
@@ -204,8 +214,9 @@ def _lengths(session: Session, part: str) -> tuple[int, int]:
 
 def _layers(session: Session, part: str) -> int:
     config = session.loaded.config
-    encoder = isinstance(config, EncoderDecoderConfig) and part == "encoder.attention"
-    return config.encoder.layers if encoder and isinstance(config, EncoderDecoderConfig) else config.layers
+    if isinstance(config, EncoderDecoderConfig) and part == "encoder.attention":
+        return config.encoder.layers
+    return config.layers
 
 
 def _number(state: Mapping[str, str], name: str, otherwise: int) -> int:
@@ -247,7 +258,7 @@ def _address(body: bytes) -> str:
     return f"data:text/javascript;charset=utf-8;base64,{base64.b64encode(body).decode()}"
 
 
-def _data(name: str, told: Mapping[str, object] | Sequence[object]) -> str:
+def _data(name: str, told: Mapping[str, object]) -> str:
     """Data in a script that does not run; nothing in it may look like its end."""
     text = json.dumps(told, ensure_ascii=False).replace("<", "\\u003c")
     return f'<script type="application/json" id="{name}">{text}</script>\n'

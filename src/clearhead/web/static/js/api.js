@@ -150,7 +150,9 @@ async function answered(key, address, how) {
   if (carried) {
     if (!carried[key]) throw new Refused("error.absent", "absent");
     const bytes = Uint8Array.from(atob(carried[key].body), (letter) => letter.charCodeAt(0));
-    return read(carried[key].kind, bytes.buffer);
+    const found = read(carried[key].kind, bytes.buffer);
+    keep(key, found, bytes.byteLength);
+    return found;
   }
   const response = await fetch(address, how).catch((error) => {
     if (error instanceof DOMException && error.name === "AbortError") throw error;

@@ -6,6 +6,7 @@ import { bar, foot, tabs, markTab } from "clearhead/bar.js";
 import { keepingFocus, make } from "clearhead/dom.js";
 import { help, listen } from "clearhead/keys.js";
 import { exampleList, showPrompt } from "clearhead/prompt.js";
+import { saving } from "clearhead/save.js";
 import { follow, reach, settle } from "clearhead/scroll.js";
 import { loadTexts, say, speak } from "clearhead/say.js";
 import { begin, current, FIRST, go, parsed, watch } from "clearhead/state.js";
@@ -19,6 +20,8 @@ import { resolved } from "clearhead/places.js";
 const panels = new Map();
 const file = carriesAnswers();
 
+/** The state that holds where the address is silent. @type {State} */
+let first = FIRST;
 /** @type {any} */
 let model = null;
 let turn = 0;
@@ -31,12 +34,14 @@ const byId = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
 
 async function start() {
   const wanted = new URLSearchParams(location.search).get("lang");
-  const first = parsed(document.documentElement.dataset.state ?? "", { ...FIRST, lang: language(navigator.language) });
-  if (wanted) first.lang = language(wanted);
+  first = parsed(document.documentElement.dataset.state ?? "", { ...FIRST, lang: language(navigator.language) });
+  if (wanted) first = { ...first, lang: language(wanted) };
   begin(first);
   watch(changed);
   listen(views, (id) => reach(id));
   follow(views.map(({ id }) => id));
+  // As a link it would take the place of the state in the address.
+  byId("skip").addEventListener("click", (event) => (event.preventDefault(), byId("main").focus()));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
     if (!model || current().theme) return;
     frame();
@@ -84,7 +89,8 @@ function surround() {
 async function openPrompt() {
   opening.abort();
   const mine = (opening = new AbortController());
-  const { text, target } = current();
+  // A file holds one prompt, whatever an address says.
+  const { text, target } = file ? first : current();
   const example = exampleList(model)[0] ?? { text: "" };
   document.body.classList.add("busy");
   try {
@@ -132,12 +138,20 @@ function place(state) {
   placing = false;
 }
 
+/** As `drawSections`; the element of the sections says how many drawings are under way, for whoever waits for a picture. @param {boolean} anew @param {State} [before] */
+async function drawAll(anew, before) {
+  const { dataset } = byId("views");
+  const add = (/** @type {number} */ count) => (dataset.drawing = String(Number(dataset.drawing ?? 0) + count));
+  add(1);
+  await drawSections(anew, before).finally(() => add(-1));
+}
+
 /**
  * Draws the sections one after another, first the one that the person looks at.
  * @param {boolean} anew every section gets an empty element
  * @param {State} [before]
  */
-async function drawAll(anew, before) {
+async function drawSections(anew, before) {
   const mine = anew ? ++turn : turn;
   const state = current();
   // While the sections are empty the column keeps its length, so that what a person looks at stays where it is.
@@ -187,9 +201,15 @@ async function drawInto({ body, line }, view, signal) {
     if (signal.aborted) return;
     if (error instanceof Refused && error.kind === "lost") return trouble(error, () => void openPrompt());
     body.hidden = true;
-    line.replaceChildren(message(error));
+    line.replaceChildren(message(error), ...(error instanceof Refused && error.kind === "absent" ? [back()] : []));
     if (!(error instanceof Refused)) throw error;
   }
+}
+
+/** To the head and the tensor that a file was made for. */
+function back() {
+  const { part, layer, head, query, key, stage } = first;
+  return make("button", { type: "button", class: "chip", onclick: () => go({ part, layer, head, query, key, stage }) }, say("error.back"));
 }
 
 /** Empty sections, each with its title and what it shows. */
@@ -201,7 +221,7 @@ function lay() {
     const line = make("p", { class: "line", role: "status" });
     panels.set(id, { body, line, stop: new AbortController(), work: Promise.resolve() });
     return make("section", { id: `view-${id}`, "data-view": id, "aria-labelledby": `title-${id}`, class: "panel" },
-      make("header", {}, make("h2", { id: `title-${id}`, tabindex: -1 }, say(`${id}.title`)), make("div", { class: "tools" })),
+      make("header", {}, make("h2", { id: `title-${id}`, tabindex: -1 }, say(`${id}.title`)), make("div", { class: "tools" }, ...saving(id, say))),
       make("p", { class: "caption" }, say(`${id}.caption`)), line, body);
   }));
 }
