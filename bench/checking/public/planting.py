@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
@@ -98,7 +98,9 @@ class _Planted(TorchFunctionMode):
     def _patched(self) -> Iterator[None]:
         """The names that a composed function looks up are those of changed operations."""
         own = {name: getattr(F, name) for name in (*SOFTMAX, *ATTEND)}
-        with mock.patch.multiple(F, **{name: functools.partial(self._again, name, each) for name, each in own.items()}):
+        with ExitStack() as patches:
+            for name, each in own.items():
+                patches.enter_context(mock.patch.object(F, name, functools.partial(self._again, name, each)))
             yield
 
     def _again(self, name: str, func: Any, *args: Any, **keywords: Any) -> Any:
@@ -161,7 +163,7 @@ def _replaced(result: Any, after: After, given: tuple[Any, ...], seen: Seen) -> 
         place = next((i for i, r in enumerate(result) if isinstance(r, Tensor) and r.is_floating_point()), 0)
         inner = [_replaced(r, after, given, seen) if i == place else r for i, r in enumerate(result)]
         return type(result)(inner)
-    if isinstance(result, Mapping):
+    if isinstance(result, MutableMapping):
         for key, value in result.items():
             if isinstance(value, Tensor) and value.is_floating_point() and value.dim():
                 result[key] = _replaced(value, after, given, seen)

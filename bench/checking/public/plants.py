@@ -92,7 +92,7 @@ def _norm(power: Callable[[Tensor, int], Tensor]) -> Change:
     """`layer_norm` and `rms_norm` with other statistics."""
 
     def normed(func: Any, args: tuple[Any, ...], keywords: dict[str, Any], seen: Seen) -> Any:
-        names = ("input", "normalized_shape", "weight", "bias", "eps")
+        names: tuple[str, ...] = ("input", "normalized_shape", "weight", "bias", "eps")
         if func.__name__ == "rms_norm":
             names = ("input", "normalized_shape", "weight", "eps")
         given = dict(zip(names, args, strict=False)) | keywords
