@@ -34,9 +34,9 @@ def lasting_name(model: str) -> str:
 
 def is_there(model: str) -> bool:
     """Whether the name still leads somewhere."""
-    from clearhead.formats.packages import PACKAGES, package_path  # noqa: PLC0415
+    from clearhead.formats.packages import BUILT_IN, PACKAGES, package_path  # noqa: PLC0415
 
-    return _exists(model) or (model in PACKAGES and package_path(model) is not None)
+    return _exists(model) or model == BUILT_IN or (model in PACKAGES and package_path(model) is not None)
 
 
 def find_model(model: str | Path) -> Opened | tuple[Run, Path | None]:
@@ -77,8 +77,10 @@ def _path(model: str | Path) -> Path:
     Raises:
         UserError: if it is the name of a package that is not installed.
     """
-    from clearhead.formats.packages import PACKAGES, package_path  # noqa: PLC0415
+    from clearhead.formats.packages import BUILT_IN, PACKAGES, built_in, package_path  # noqa: PLC0415
 
+    if str(model) == BUILT_IN and not _exists(model):
+        return built_in()
     if _exists(model) or str(model) not in PACKAGES:
         return Path(model)
     found = package_path(str(model))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.resources
 import importlib.util
 from pathlib import Path
 from typing import NamedTuple
@@ -56,6 +57,14 @@ PACKAGES = {
         83_506_384,
     ),
 }
+
+BUILT_IN = "builtin"
+"""The name of the model that comes with clearhead itself."""
+
+
+def built_in() -> Path:
+    """Where the model lies that comes with clearhead itself."""
+    return Path(str(importlib.resources.files("clearhead"))) / "web" / "model"
 
 
 def package_path(name: str) -> Path | None:

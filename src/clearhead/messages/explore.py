@@ -17,6 +17,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{path}: {size}; it opens offline, and holds the prompt",
         "{path}：{size}；可离线打开，文件中含有提示文本",
     ),
+    "explore.in_notebook": (
+        "a page of {size}; in a notebook it shows itself where it is the last line of a cell, and .save('page.html') writes it for a browser",
+        "一个 {size} 的网页；在 notebook 中作为单元格最后一行会自动显示，.save('page.html') 可写成供浏览器打开的文件",
+    ),
     "explore.no_builtin": (
         "the model that comes with clearhead is not at {path}; install clearhead again, or name a model",
         "clearhead 自带的模型不在 {path}；请重新安装 clearhead，或指定一个模型",

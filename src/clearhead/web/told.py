@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from clearhead.formats.load import Loaded
+from clearhead.formats.packages import built_in
+from clearhead.formats.run import read_json
 from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
 from clearhead.models.cost import parameters
 from clearhead.text.tokenizer import Tokenizer
@@ -26,6 +28,12 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "mixed": ("A family of emoji 👩‍👩‍👧 and 汉字 stay whole.",),
 }
 """Prompts to begin with, by the language that they ask of a model. Words that come again show heads that look for them."""
+
+BUILTIN = "built-in"
+"""What the model that comes with the package is called."""
+
+PROMPTS = "prompts.json"
+"""A file beside a run's configuration with prompts to begin with instead: lists of texts by language."""
 
 FEW_A_CHARACTER = 1.7
 """Up to how many tokens a character of Chinese may take, on average, for a model that knows the language."""
@@ -55,7 +63,9 @@ def model_told(loaded: Loaded, name: str | None = None) -> Answer:
     """
     config, both = loaded.config, isinstance(loaded.config, EncoderDecoderConfig)
     kind = "encoder_decoder" if both else "encoder" if isinstance(config, EncoderConfig) else "decoder"
-    known = languages(loaded.tokenizer)
+    own = _own_prompts(loaded)
+    known = list(own) or languages(loaded.tokenizer)
+    prompts = [text for texts in own.values() for text in texts] or list(_examples(loaded.tokenizer, known))
     told: dict[str, Any] = {
         "name": name or name_of(loaded),
         "origin": loaded.origin,
@@ -71,7 +81,7 @@ def model_told(loaded: Loaded, name: str | None = None) -> Answer:
         "source_context": config.encoder.context if isinstance(config, EncoderDecoderConfig) else None,
         "parameters": sum(parameters(config).values()),
         "tied": config.tied,
-        "prompts": [{"text": text, "target": "" if both else None} for text in _examples(loaded.tokenizer, known)],
+        "prompts": [{"text": text, "target": "" if both else None} for text in prompts],
         "language": " ".join(known),
     }
     return as_json(told)
@@ -81,9 +91,18 @@ def name_of(loaded: Loaded) -> str:
     """What a model is called: its run, its folder, or its file without the ending."""
     source = Path(loaded.source)
     if source.parent.name == "checkpoints":
-        return source.parent.parent.absolute().name
+        run = source.parent.parent.absolute()
+        return BUILTIN if run == built_in().absolute() else run.name
     name = source.stem if source.suffix in {".gguf", ".pt", ".safetensors"} else source.absolute().name
     return source.absolute().parent.name if name == "model" else name
+
+
+def _own_prompts(loaded: Loaded) -> dict[str, list[str]]:
+    """The prompts that a run brings with it, by their language."""
+    file = loaded.source.parent.parent / PROMPTS
+    if loaded.source.parent.name != "checkpoints" or not file.is_file():
+        return {}
+    return {str(language): [str(text) for text in texts] for language, texts in read_json(file).items()}
 
 
 def languages(tokenizer: Tokenizer) -> list[str]:
