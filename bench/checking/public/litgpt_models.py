@@ -7,6 +7,7 @@ from typing import Any
 from bench.checking.public.subject import Subject
 
 VOCAB = 61
+OFFSET = ("norm.offset",)
 SMALL = {"n_layer": 2, "n_head": 4, "n_embd": 32, "intermediate_size": 48, "block_size": 64, "padded_vocab_size": VOCAB, "vocab_size": VOCAB}  # fmt: skip
 
 
@@ -22,7 +23,8 @@ def _gpt(name: str, **values: Any) -> Subject:
 
         return GPT(_config(name, **values))
 
-    return Subject("litgpt", f"GPT, {name}", make, "lm", {"vocab": VOCAB})
+    confirmed = OFFSET if name.startswith("Gemma") else ()
+    return Subject("litgpt", f"GPT, {name}", make, "lm", {"vocab": VOCAB}, confirmed)
 
 
 def _norm(name: str, **values: Any) -> Subject:
@@ -31,7 +33,7 @@ def _norm(name: str, **values: Any) -> Subject:
 
         return RMSNorm(32, **values)
 
-    return Subject("litgpt", f"RMSNorm, {name}", make, "norm")
+    return Subject("litgpt", f"RMSNorm, {name}", make, "norm", confirmed=OFFSET if values else ())
 
 
 SUBJECTS: list[Subject] = [

@@ -13,7 +13,10 @@ D, H, E, VOCAB, CONTEXT = 24, 3, 8, 61, 64
 
 def _of(package: str, name: str, kind: str, place: str, *positional: Any, **named: Any) -> Subject:
     options: dict[str, Any] = {"vocab": VOCAB} if kind == "lm" else {}
-    if package == "linformer-pytorch":
+    if package == "area-attention":
+        # Its memory is a grid of one size.
+        options["context"] = 6
+    if package == "linformer-pytorch" and kind != "positions":
         # It takes inputs of one length alone.
         options["context"] = 12
         if named.get("causal"):
@@ -49,7 +52,7 @@ SUBJECTS: list[Subject] = [
     _of("linformer-pytorch", "Linformer", "encoder", _LINFORMER, 12, D, dim_k=6, nhead=H, depth=2),
     _known(("causal.future-leak",), "linformer-pytorch", "Linformer, causal", "encoder", _LINFORMER, 12, D, dim_k=6, nhead=H, depth=2, causal=True),
     _of("linformer-pytorch", "Linformer, full_attention, causal", "encoder", _LINFORMER, 12, D, dim_k=6, nhead=H, depth=2, full_attention=True, causal=True),
-    _known(("causal.future-leak",), "linformer-pytorch", "LinformerLM, causal", "lm", "linformer_pytorch:LinformerLM", VOCAB, 12, D, dim_k=6, nhead=H, depth=2, causal=True),
+    _known(("causal.future-leak",), "linformer-pytorch", "LinformerLM, causal", "encoder", "linformer_pytorch:LinformerLM", VOCAB, 12, D, dim_k=6, nhead=H, depth=2, causal=True, return_emb=True),
     _of("linformer-pytorch", "PositionalEmbedding", "positions", "linformer_pytorch.linformer_pytorch:PositionalEmbedding", D),
     _known(("scale.model-width",), "mega-pytorch", "SingleHeadedAttention", "attention", "mega_pytorch.mega_pytorch:SingleHeadedAttention", dim=D, dim_qk=E, dim_value=D, causal=True),
     _known(("scale.model-width",), "mega-pytorch", "MegaLayer", "encoder", "mega_pytorch:MegaLayer", dim=D, ema_heads=4, attn_dim_qk=E, attn_dim_value=32),
@@ -57,7 +60,7 @@ SUBJECTS: list[Subject] = [
     _of("local-attention", "LocalMHA, causal", "attention", "local_attention:LocalMHA", dim=D, window_size=4, dim_head=E, heads=H, causal=True),
     _of("local-attention", "LocalMHA, qk_rmsnorm", "attention", "local_attention:LocalMHA", dim=D, window_size=4, dim_head=E, heads=H, qk_rmsnorm=True),
     _of("local-attention", "LocalAttention", "sdpa", "local_attention:LocalAttention", window_size=4, dim=E, autopad=True),
-    _of("local-attention", "LocalTransformer", "lm", "local_attention:LocalTransformer", num_tokens=VOCAB, max_seq_len=CONTEXT, dim=D, depth=2, local_attn_window_size=8, dim_head=E, heads=H),
+    _known(("cache.mismatch", "position.left-padding"), "local-attention", "LocalTransformer", "lm", "local_attention:LocalTransformer", num_tokens=VOCAB, max_seq_len=CONTEXT, dim=D, depth=2, local_attn_window_size=8, dim_head=E, heads=H),
     _of("axial-attention", "SelfAttention", "attention", "axial_attention.axial_attention:SelfAttention", D, H),
     _of("area-attention", "MultiHeadAreaAttention", "attention", "area_attention:MultiHeadAreaAttention", later("area_attention:AreaAttention", E, **_AREA), H, D, E, D, E),
     _of("rotary-embedding-torch", "RotaryEmbedding", "rotary", "rotary_embedding_torch:RotaryEmbedding", E),
@@ -70,7 +73,7 @@ SUBJECTS: list[Subject] = [
     _of("linear-attention-transformer", "LinearAttentionTransformerLM, causal", "lm", "linear_attention_transformer:LinearAttentionTransformerLM", num_tokens=VOCAB, dim=D, depth=2, max_seq_len=CONTEXT, heads=H, dim_head=E, causal=True, use_axial_pos_emb=False),
     _of("reformer-pytorch", "LSHSelfAttention, full", "attention", "reformer_pytorch:LSHSelfAttention", D, heads=H, bucket_size=4, n_hashes=2, use_full_attn=True),
     _of("reformer-pytorch", "LSHSelfAttention, full, causal", "attention", "reformer_pytorch:LSHSelfAttention", D, heads=H, bucket_size=4, n_hashes=2, use_full_attn=True, causal=True),
-    _of("reformer-pytorch", "ReformerLM, full, causal", "lm", "reformer_pytorch:ReformerLM", num_tokens=VOCAB, dim=D, depth=2, max_seq_len=CONTEXT, heads=H, dim_head=E, bucket_size=4, causal=True, use_full_attn=True, full_attn_thres=CONTEXT),
+    _known(("position.unused",), "reformer-pytorch", "ReformerLM, full, causal", "lm", "reformer_pytorch:ReformerLM", num_tokens=VOCAB, dim=D, depth=2, max_seq_len=CONTEXT, heads=H, dim_head=E, bucket_size=4, causal=True, use_full_attn=True, full_attn_thres=CONTEXT),
     _of("reformer-pytorch", "FixedPositionalEmbedding", "positions", "reformer_pytorch.reformer_pytorch:FixedPositionalEmbedding", D),
     _of("perceiver-pytorch", "Attention", "attention", "perceiver_pytorch.perceiver_pytorch:Attention", D, heads=H, dim_head=E),
     _of("block-recurrent-transformer-pytorch", "LayerNorm", "norm", "block_recurrent_transformer_pytorch.block_recurrent_transformer_pytorch:LayerNorm", D),

@@ -14,6 +14,8 @@ X = "x_transformers.x_transformers:"
 def _attention(name: str, **values: Any) -> Subject:
     make = later(f"{X}Attention", D, dim_head=E, heads=values.pop("heads", H), **values)
     confirmed = ("heads.kv-tiled",) if "kv_heads" in values else ()
+    if "orthog_projected_values" in values:
+        confirmed = ("causal.future-leak", "mask.ignored")
     return Subject("x-transformers", f"Attention, {name}", make, "attention", confirmed=confirmed)
 
 
@@ -70,6 +72,7 @@ SUBJECTS: list[Subject] = [
     _attention("use_latent_kv", use_latent_kv=True, dim_latent_kv=12, causal=True),
     _attention("value_dim_head", value_dim_head=5),
     _attention("orthog_projected_values", orthog_projected_values=True),
+    _attention("orthog_projected_values, causal", orthog_projected_values=True, causal=True),
     _attention("inverted_attention", inverted_attention=True),
     _layers("plain"),
     _layers("plain", "Encoder"),

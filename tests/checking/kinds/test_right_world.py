@@ -1,13 +1,66 @@
-"""Right code as published packages write it is silent, and the one mistake among it is named."""
+"""Right code as published packages write it is silent, and mistakes among it, or planted into it, are named."""
+
+from typing import Any
 
 import pytest
+import torch
+from torch import Tensor
 
 from bench.checking.case import Case
-from bench.checking.first import right_world
+from bench.checking.first import right_world, right_world_more
+from clearhead.checking.check import check
 from tests.checking.kinds.sets import report
 
+CASES = [(module, case) for module in (right_world, right_world_more) for case in module.CASES]
 
-@pytest.mark.parametrize("case", right_world.CASES, ids=lambda case: case.name)
-def test_it_is_told_right_from_wrong(case: Case) -> None:
-    found = report(right_world, case)
+
+@pytest.mark.parametrize(("module", "case"), CASES, ids=[case.name for _, case in CASES])
+def test_it_is_told_right_from_wrong(module: Any, case: Case) -> None:
+    found = report(module, case)
     assert [fault.id for fault in found.faults] == ([case.fault] if case.fault else [])
+
+
+class KeysTwice(right_world_more.WholeText):
+    """What is kept grows with each step."""
+
+    def forward(self, ids: Tensor, cache: Any = None) -> Any:
+        logits, (k, v) = super().forward(ids, cache)
+        return logits, (k if cache is None else k * 1.5, v)
+
+
+class Unhidden(right_world_more.CallersTriangle):
+    """The mask of the target is taken and forgotten."""
+
+    def forward(self, src: Tensor, tgt: Tensor, tgt_mask: Any = None) -> Tensor:
+        return super().forward(src, tgt)
+
+
+class HalfSkip(right_world_more.InParts):
+    """One half has no skip."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        _, other = x.chunk(2, -1)
+        n = self.norm(other)
+        one = self.attention(n, n, n)
+        return torch.cat([one, other + self.feed(one)], -1)
+
+
+class Bent(right_world_more.Clamped):
+    """Values go through a tangent that bends them."""
+
+    def forward(self, x: Tensor, bound: float = 1.0) -> Tensor:
+        q, k, v = self.split(self.to_q(x), self.to_k(x), self.to_v(x))
+        return self.merge((q @ k.mT / q.shape[-1] ** 0.5).softmax(-1) @ v.tanh())
+
+
+@pytest.mark.parametrize(
+    ("kind_of", "kind", "name"),
+    [
+        (KeysTwice, "lm", "cache.mismatch"),
+        (Unhidden, "seq2seq", "causal.future-leak"),
+        (HalfSkip, "block", "residual.missing"),
+        (Bent, "attention", "projection.activation"),
+    ],
+)
+def test_what_was_mended_for_them_still_sees_the_mistake(kind_of: type, kind: str, name: str) -> None:
+    assert name in [fault.id for fault in check(kind_of, kind=kind).faults]

@@ -160,7 +160,7 @@ def activated(graph: Graph, core: Core, operand: Tensor, heads: Heads) -> int | 
             and (_both(graph, later) or _clamped(graph, index, later))
             for later in graph.record.ops[index + 1 : core.end]
         )
-        if not gates and not _in_scores(core, made):
+        if not gates and not _in_scores(core, made) and not _turned(graph, made):
             return index
     return None
 
@@ -179,6 +179,15 @@ def _both(graph: Graph, op: Op) -> bool:
     return len(given) == 2 and all(graph.depends(t) for t in given)
 
 
+def _turned(graph: Graph, made: Tensor) -> bool:
+    """Whether a size, never below zero, is put at an angle: multiplied by the cosine and, as it is, by the sine."""
+    with_made = [
+        op for op in graph.record.ops if op.name in ("mul", "__mul__") and any(t is made for t in graph.arguments(op))
+    ]
+    found = {id(t) for op in with_made for t in graph.arguments(op)}
+    return all(any(id(graph.live(op)[2]) in found for op in graph.record.named(name)) for name in ("cos", "sin"))
+
+
 def _in_scores(core: Core, made: Tensor) -> bool:
     """Whether what an operation gave comes after the product of the scores, as a soft-cap does."""
     return core.pairs is not None and any(linked_to(made, [core.pairs.out]))
@@ -190,7 +199,14 @@ def sliced(operand: Tensor, x: Tensor) -> int | None:
         return None
     flat = operand.reshape(-1, *operand.shape[-2:])
     found = slope(flat[0, 0] * torch.linspace(1, 2, flat.shape[-1], dtype=flat.dtype), x)
-    read = int((found != 0).reshape(-1, x.shape[-1]).any(0).sum())
+    features = (found != 0).reshape(-1, x.shape[-1]).any(0)
+    read = int(features.sum())
+    if operand.dim() >= 4 and operand.shape[-3] > 1:
+        # Where the next head reads the same, it is a part of the stream that all heads read whole.
+        beside = operand.reshape(-1, *operand.shape[-3:])[0, 1, 0]
+        other = slope(beside * torch.linspace(1, 2, len(beside), dtype=beside.dtype), x)
+        if torch.equal(features, (other != 0).reshape(-1, x.shape[-1]).any(0)):
+            return None
     return read if 0 < read <= x.shape[-1] // 2 else None
 
 
