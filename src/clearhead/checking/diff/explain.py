@@ -182,7 +182,9 @@ def _better(search: Search, now: Tried) -> Tried | None:
     """The change with which the two agree longer, None if there is none."""
     assert now.first is not None
     seen, place = Sieve(search, now), place_of(search.own(now.first))
-    best = _furthest(search, now.reach, seen.sifted(search.candidates(now.side)))
+    # Weights are seen to be others, whatever stage they first move: a gain of 1 hides the norm before it.
+    weights = ((each,) for each in search.more(now.side) if each.id.startswith("weights."))
+    best = _furthest(search, now.reach, chain(weights, seen.sifted(search.candidates(now.side))))
     moving = list(seen.moving)
     if place is not None and (best is None or best.first is not None):
         some = seen.hitting or search.candidates(now.side)
