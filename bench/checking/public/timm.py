@@ -85,12 +85,6 @@ def _before_pool(module: nn.Module, x: Tensor) -> Tensor:
     return torch.stack([module(x.roll(-place, 1)) for place in range(x.shape[1])], 1)
 
 
-def _class_first(module: nn.Module, x: Tensor) -> Tensor:
-    """CaiT: the token of the class apart from the others; each is it once."""
-    turned = (x.roll(-place, 1) for place in range(x.shape[1]))
-    return torch.cat([module(each[:, 1:], each[:, :1]) for each in turned], 1)
-
-
 def _rotated(module: nn.Module, x: Tensor) -> Tensor:
     """The model gives the angles of the places behind the first tokens."""
     wide = module.head_dim if hasattr(module, "head_dim") else x.shape[-1] // module.num_heads
@@ -199,7 +193,7 @@ SUBJECTS: list[Subject] = [
     _of("block", "models.beit:Block", D, H, init_values=0.1),
     _of("block", "models.convit:Block", D, H, use_gpsa=False),
     _of("block", "models.cait:LayerScaleBlock", D, H, init_values=0.1),
-    _of("block", "models.cait:LayerScaleBlockClassAttn", D, H, init_values=0.1, call=_class_first),
+    _of("block", "models.cait:LayerScaleBlockClassAttn", D, H, init_values=0.1),
     _of("block", "models.xcit:ClassAttentionBlock", D, H, known=("residual.missing",)),
     _of("block", "models.volo:ClassBlock", D, H),
     _of("block", "models.nest:TransformerLayer", D, H, call=_rows),

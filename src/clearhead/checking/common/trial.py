@@ -31,7 +31,7 @@ class Trial(NamedTuple):
 
 def trial(case: Case) -> Trial | None:
     """The first usual size with which the case runs; None if it runs with none."""
-    for length in LENGTHS if case.fixed is None else (case.fixed,):
+    for length in (*LENGTHS, case.fixed) if case.fixed is not None else LENGTHS:
         with Attempt(), torch.no_grad():
             run(case, case.ready(), given(case, ROWS, length))
             return Trial(ROWS, length)
