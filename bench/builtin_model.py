@@ -46,12 +46,12 @@ PROMPTS = {
     "en": (
         "In the barn lived a brave boy named Ben. Every evening he ate hot bread in the park. One cloudy day, a young cat named Mimi"
         " came to run with him. Ben found",
-        "Once upon a time there was a kind girl named Jane. One rainy day, Lily gave her a new lantern. Then Lily painted the lantern,"
-        " and Jane",
+        "Once upon a time there was a kind duck named Dora. One cloudy morning, a kind mouse named Pip came to read with her. Pip gave"
+        " her a brown drum. Then Pip painted the drum, and Dora",
     ),
     "zh": (
         "从前有一只快乐的小兔。有一天，它去学校跳舞，遇见了小马。小兔趴在门口，看见了一张红色的画。小兔追小马，一直追到",
-        "大山里住着一个可爱的女孩，名叫小红。有一天，她去大山里游泳，遇见了小猫。“你要吃米饭吗？”小猫",
+        "从前有一个聪明的女孩，名叫小红。有一天，她去学校写字，遇见了小猫。小猫送给她一顶蓝色的帽子。夜里，她梦见了",
     ),
 }
 """What the explorer offers to begin with: the model's own stories, in which names come again."""

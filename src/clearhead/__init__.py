@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from clearhead.tracing.trace import Trace, trace
     from clearhead.training.fit import fit
     from clearhead.training.scoring import score
+    from clearhead.web.notebook import explore
 
 __version__ = "0.1.0"
 
@@ -46,6 +47,7 @@ __all__ = [
     "build",
     "check",
     "embed",
+    "explore",
     "fit",
     "generate",
     "generate_batch",
@@ -70,6 +72,7 @@ __getattr__ = lazily(
         "build": "clearhead.models.build",
         "check": "clearhead.checking.check",
         "embed": "clearhead.generation.embedding",
+        "explore": "clearhead.web.notebook",
         "fit": "clearhead.training.fit",
         "generate": "clearhead.generation.generate",
         "generate_batch": "clearhead.generation.generate",

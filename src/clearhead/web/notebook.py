@@ -36,9 +36,11 @@ class Explored:
         write_text(Path(path), self.page)
 
     def _repr_html_(self) -> str:
-        # Scripts of the page alone, in an origin of their own: they reach nothing of the notebook.
+        # Scripts of the page alone, in an origin of their own: they reach nothing of the notebook. A document around it that does not say
+        # how its letters are written cannot spoil these.
+        inside = html.escape(self.page).encode("ascii", "xmlcharrefreplace").decode()
         return (
-            f'<iframe sandbox="allow-scripts allow-downloads" srcdoc="{html.escape(self.page)}" title="clearhead" '
+            f'<iframe sandbox="allow-scripts allow-downloads" srcdoc="{inside}" title="clearhead" '
             f'width="100%" height="{self.height}" style="border: 0"></iframe>'
         )
 
