@@ -196,7 +196,9 @@ def _widths_apart(one: Tensor, other: Tensor, distance: Tensor) -> int:
 
 def scores(scene: Scene) -> Reason | None:
     """Scores that differ by a factor: each beside the product of q and k as both have them."""
-    for i, j in scene.pairs():
+    for first, second in scene.pairs():
+        # A factor may stand behind the product.
+        i, j = _grown(scene.a, first), _grown(scene.b, second)
         x, y = scene.a.value(i), scene.b.value(j)
         if x.dim() < 3 or x.numel() != y.numel() or x.shape[-2:] != y.shape[-2:] or constant(x):
             continue
@@ -220,6 +222,17 @@ def scores(scene: Scene) -> Reason | None:
         text = say("diff.scores", a=words[0], b=words[1], where=scene.b.stage(j).where or scene.a.stage(i).where or "-")
         return reason(scale_id(factors, width, heads, x.shape[-1]), scene, (i, j), text, left)
     return None
+
+
+def _grown(reading: Reading, place: int) -> int:
+    """The last place that is a multiple of a place, one after the other."""
+    for at in reading.looked:
+        x, y = reading.value(place), reading.value(at)
+        if place in reading.parents[at] and x.shape == y.shape and not constant(x):
+            c = float((x * y).sum() / (x * x).sum())
+            if apart(c * x, y) <= reading.near:
+                place = at
+    return place
 
 
 def _natural(reading: Reading, place: int) -> tuple[float, int] | None:

@@ -115,7 +115,8 @@ def _candidates(own: Mark, others: list[Mark], free: set[int], place: tuple[int,
 
 
 def twins(walk: Walk, partners: Collection[int], near: float) -> dict[int, int]:
-    """The places without a partner that hold the numbers of one with a partner: a sum with nothing, a copy under a second name."""
+    """The places without a partner that hold the numbers of one with a partner of which they were made: a sum with nothing, a second name."""
+    parents = parents_of(walk)
     values = {place: plain(stage.value) for place, stage in enumerate(walk.stages)}
     by_size: dict[int, list[int]] = defaultdict(list)
     for place in sorted(partners):
@@ -125,7 +126,8 @@ def twins(walk: Walk, partners: Collection[int], near: float) -> dict[int, int]:
     for place, own in marks.items():
         if place in partners or constant(values[place]):
             continue
-        for other in by_size[values[place].numel()]:
+        behind = set(parents[place]) | {at for each in parents[place] for at in parents[each]}
+        for other in (at for at in by_size[values[place].numel()] if at in behind):
             if alike(own, marks[other]) and laid(values[other], values[place], near) is not None:
                 found[place] = other
                 break

@@ -97,7 +97,7 @@ def _of_activations(config: StackConfig) -> Iterator[Variation]:
             say("variations.gate", value=say("variations.word.gate")),
             say("variations.gate", value=say("variations.word.up")),
         )
-        yield Variation("feedforward.gate-swapped", config, *texts, gate_swapped)
+        yield Variation("activation.gate", config, *texts, gate_swapped)
 
 
 def _of_statistics(config: StackConfig) -> Iterator[Variation]:
