@@ -14,15 +14,17 @@ from clearhead.formats.load import Loaded
 from clearhead.messages import UserError
 from clearhead.models.build import build
 from clearhead.models.config import DecoderConfig
+from clearhead.models.config_encoders import EncoderDecoderConfig
 from clearhead.models.decoder import Decoder
 from clearhead.text import ByteTokenizer
 from clearhead.web import export
 from clearhead.web.answers import answer
-from clearhead.web.export import Place, Question, answers_of, exported, place_of
+from clearhead.web.export import Place, Question, answers_of, exported, parts_of, place_of
 from clearhead.web.files import static_files
 from clearhead.web.opening import opened
 from clearhead.web.session import Session
 from tests.web.asking import small
+from tests.web.read_models import pair
 from tests.web.scripts import told
 
 EVIL = "</script><script>alert(1)</script><!-- \"abc\" & '小猫'"
@@ -219,3 +221,33 @@ def test_a_text_that_cannot_be_read_is_a_mistake_of_the_person() -> None:
 def test_all_of_it_is_there_in_both_languages(page: Read) -> None:
     strings = json.loads(page.of("script", id="strings")[1])
     assert strings == {name: json.loads(static_files()[f"{name}.json"]) for name in ("en", "zh")}
+
+
+def test_of_an_encoder_decoder_each_attention_is_there() -> None:
+    text, target = "abc小猫abcab", "猫ab猫c"
+    page = Read(exported(pair(), text, target, {"part": "decoder.cross_attention", "query": "2", "key": "7"}))
+    state = parse_qs(str(page.of("html")[0]["data-state"]).lstrip("#"))
+    assert (state["part"], state["query"], state["key"]) == (["decoder.cross_attention"], ["2"], ["7"])
+    assert (state["text"], state["target"]) == ([text], [target])
+    own = opened(pair(), text, target)
+    parts = {
+        name: [key for key in held(page) if key.startswith("head?") and f"part={name}" in key] for name in parts_of(own)
+    }
+    config = own.loaded.config
+    assert isinstance(config, EncoderDecoderConfig)
+    assert len(parts["encoder.attention"]) == config.encoder.layers * config.heads
+    assert len(parts["decoder.attention"]) == len(parts["decoder.cross_attention"]) == config.layers * config.heads
+    # A position that the other text does not have is its last one there.
+    last = len(own.ids) - 1
+    assert f"cell?head=0&key={min(7, last)}&layer=0&part=decoder.attention&query=2" in held(page)
+
+
+@pytest.mark.slow
+def test_a_page_of_a_large_model_is_small_enough_to_send() -> None:
+    tokenizer = ByteTokenizer()
+    config = DecoderConfig(vocab=tokenizer.size, layers=12, heads=12, width=768, context=1024)
+    model = build(config, seed=0).eval()
+    assert isinstance(model, Decoder)
+    text = ("The little cat sat on the mat. " * 40)[:128]
+    page = exported(Loaded(model, tokenizer, config, Path("large")), text, None, {"layer": "5", "head": "3"})
+    assert len(page.encode()) <= 3_000_000

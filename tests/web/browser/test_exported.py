@@ -117,6 +117,14 @@ def test_what_a_file_does_not_hold_it_says_and_leads_back(offline: Offline, monk
     assert page.locator("#view-head select[data-field=head]").input_value() == "0"
 
 
+def test_a_row_that_a_file_does_not_hold_leaves_the_matrix(offline: Offline, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(export, "ROOM", 0)
+    offline.open(exported(small(), "abc 小猫"), "#view=head&query=2")
+    assert list(offline.said()) == ["cell"]
+    assert offline.page.locator("#view-head .matrix canvas").count() == 2
+    assert "does not hold the numbers of this row" in offline.page.locator("#view-head .row-numbers").inner_text()
+
+
 def test_a_script_from_elsewhere_does_not_run(offline: Offline) -> None:
     """The planted fault: what no escaping had stopped is stopped by the policy."""
     torn = exported(small(), "abc").replace(

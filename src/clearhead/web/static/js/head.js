@@ -1,5 +1,6 @@
 // @ts-check
 /** One head: its matrix or its arcs, and the numbers of the query that was chosen. */
+import { Refused } from "clearhead/api.js";
 import { above, arcsOf, ofQuery } from "clearhead/arcs.js";
 import { legend } from "clearhead/colours.js";
 import { make } from "clearhead/dom.js";
@@ -70,10 +71,16 @@ async function show(element, state, api, say) {
   panel.key.hidden = state.drawing === "arcs";
   if (!panel.key.hidden) draw(panel);
   if (!panel.labels.queries.length) return;
-  const row = await api.get("row", { part, layer, head, query });
-  panel.weights = row.arrays.weights.data;
+  const row = await api.get("row", { part, layer, head, query }).catch((error) => {
+    // A saved file of a long prompt holds the rows of a few queries; the matrix is there all the same.
+    if (!(error instanceof Refused) || error.kind !== "absent") throw error;
+    return null;
+  });
+  panel.weights = row?.arrays.weights.data ?? [];
   if (state.drawing === "arcs") draw(panel);
-  numbers(panel, row);
+  if (row) return numbers(panel, row);
+  refilled(panel.row, [make("p", { class: "quiet" }, say("head.absent"))]);
+  panel.table.fill("", [], () => []);
 }
 
 /** @param {HTMLElement} element @param {State} state @param {Say} say @returns {Panel} */
@@ -152,7 +159,7 @@ function hovered(panel, query, key) {
   const { answer, labels, say, state, weights } = panel;
   const { columns, tall, wide } = fields(panel);
   const byte = answer?.arrays.weights.data[Math.floor(query / tall) * columns + Math.floor(key / wide)] ?? 0;
-  const exact = query === state.query && wide === 1;
+  const exact = query === state.query && wide === 1 && weights.length > 0;
   const weight = exact ? figures(weights[key]) : `≈ ${Number(((answer?.header.most ?? 1) * (byte / 255) ** 2).toPrecision(2))}`;
   const several = tall * wide > 1 ? [say("head.field", { queries: tall, keys: wide })] : [];
   return [`${placed(labels.queries, query)} → ${placed(labels.keys, key)}`, say("head.weight", { value: weight }), ...several];
