@@ -24,7 +24,12 @@ export function reach(id) {
  * @param {string} id
  */
 export function settle(id) {
-  if (ours && scrollY + (id === "tokens" ? 0 : 1) > 0) document.getElementById(`view-${id}`)?.scrollIntoView({ block: "start" });
+  if (!ours || scrollY + (id === "tokens" ? 0 : 1) <= 0) return;
+  const section = document.getElementById(`view-${id}`);
+  section?.scrollIntoView({ block: "start" });
+  // The box of the tensor that is open may stand far below the title, on a phone behind the sheet with its numbers.
+  const box = section?.querySelector("[data-stage][aria-pressed=true]")?.getBoundingClientRect();
+  if (box && box.bottom > innerHeight / 2) scrollBy(0, box.top - innerHeight * 0.3);
 }
 
 /**

@@ -1,0 +1,104 @@
+"""One browser and one server a model, for all tests here; every page is clean when its test ends."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from clearhead.messages import UserError
+from clearhead.web.app import make_app
+from clearhead.web.serving import address_of, listening, server_of
+from tests.web.browser.chromium import ARGUMENTS, missing, must_exist
+from tests.web.browser.models import model
+
+pytest.importorskip("playwright")
+
+from playwright.sync_api import Browser, sync_playwright
+
+from tests.web.browser.watched import Watched
+
+
+class Site:
+    """The page of a model on a port of this machine; it can die and return.
+
+    Args:
+        name: of the model.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name, self.port = name, 0
+        self.address = ""
+        self.begin()
+
+    def begin(self) -> None:
+        """Serves from now on, on the port that it had before."""
+        listener = listening("127.0.0.1", self.port)
+        self.address = address_of(listener)
+        self.port = int(self.address.rstrip("/").rpartition(":")[2])
+        self._server = server_of(make_app(model(self.name), name=self.name))
+        self._thread = threading.Thread(target=self._server.run, args=([listener],), daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        """Answers no more, and forgets what was open."""
+        self._server.should_exit = self._server.force_exit = True
+        self._thread.join(timeout=30)
+        assert not self._thread.is_alive()
+
+
+@pytest.fixture(scope="package")
+def chromium() -> Iterator[Browser]:
+    """The browser."""
+    path = must_exist()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=list(ARGUMENTS))
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="package")
+def site() -> Iterator[Callable[[str], Site]]:
+    """The page of a model, served from the first time that it is asked for."""
+    sites: dict[str, Site] = {}
+
+    def found(name: str) -> Site:
+        if name not in sites:
+            try:
+                model(name)
+            except UserError as error:
+                missing(str(error))
+            sites[name] = Site(name)
+        return sites[name]
+
+    yield found
+    for each in sites.values():
+        each.end()
+
+
+@pytest.fixture
+def visit(chromium: Browser, site: Callable[[str], Site]) -> Iterator[Callable[..., Watched]]:
+    """Visits the page of a model: `visit("pair", color_scheme="dark").open(view="head")`.
+
+    What is given besides is of playwright's `new_context`. When the test ends, no page has asked a stranger or has a line on its console.
+    """
+    with ExitStack() as stack:
+        pages: list[tuple[Watched, tuple[str, ...]]] = []
+
+        def one(name: str = "bytes", *, known: tuple[str, ...] = (), **how: Any) -> Watched:
+            settings = {
+                "locale": "en-US",
+                "viewport": {"width": 1280, "height": 900},
+                "reduced_motion": "reduce",
+                **how,
+            }
+            context = stack.enter_context(chromium.new_context(**settings))
+            watched = Watched(context.new_page(), site(name).address)
+            pages.append((watched, known))
+            return watched
+
+        yield one
+        assert [each.troubles(*known) for each, known in pages] == [[]] * len(pages)

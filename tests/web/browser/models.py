@@ -1,0 +1,50 @@
+"""The models whose page is looked at: the one that comes with clearhead, a decoder, an encoder-decoder, and SmolLM2."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from clearhead.formats.load import Loaded, load
+from clearhead.models import choices as c
+from clearhead.models.build import build
+from clearhead.models.config import DecoderConfig
+from clearhead.models.decoder import Decoder
+from clearhead.text import ByteTokenizer
+from clearhead.web.files import builtin
+from tests.web.read_models import pair
+
+QUICK = ("bytes", "built-in", "pair")
+"""Those that are there at once."""
+TEXTS = {
+    "bytes": "the cat 小猫 sat",
+    "built-in": "The little cat sat on the mat. 小猫趴在窗台上。",
+    "pair": "abc小猫abcab",
+    "smollm2": "The little cat sat on the mat, and the little dog sat on the rug.",
+}
+TARGETS = {"pair": "猫ab猫c"}
+"""What an encoder-decoder has written."""
+
+
+@cache
+def model(name: str) -> Loaded:
+    """One of them, loaded once.
+
+    Raises:
+        UserError: if it is not installed.
+    """
+    if name == "pair":
+        return pair()
+    if name == "bytes":
+        return _bytes()
+    return load(str(builtin()) if name == "built-in" else name, dtype="float32")
+
+
+def _bytes() -> Loaded:
+    """Reads any text, byte by byte; rotary, and two heads for each pair of keys and values."""
+    config = DecoderConfig(
+        vocab=256, layers=3, heads=4, kv_heads=2, width=32, context=64, positions=c.Rotary(), kernel=c.Fused()
+    )
+    made = build(config, seed=3).eval()
+    assert isinstance(made, Decoder)
+    return Loaded(made, ByteTokenizer(), config, Path("bytes"))
