@@ -109,7 +109,7 @@ def _holds(x: Tensor, kind: torch.dtype) -> bool:
 
 def narrowest(a: Tensor, b: Tensor) -> torch.dtype | None:
     """The narrowest type that B's numbers fit in and A's do not; matrices."""
-    places = sampled((b.shape[0], b.shape[1]))
+    places = sampled((a.shape[0], a.shape[1]))
     for kind in KINDS:
         if is_of(b, kind):
             # Of two that are both so rounded, neither is the other's rounding.
