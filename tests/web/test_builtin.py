@@ -3,8 +3,6 @@
 import json
 import re
 import time
-import tomllib
-from pathlib import Path
 
 import pytest
 import torch
@@ -53,17 +51,6 @@ def test_it_writes_whole_sentences_of_both_languages(loaded: Loaded, language: s
         # What the grammar cannot write has no derivation: this finds the first character that it would not.
         story = (prompt + text).removesuffix(STORY_END)
         assert corpus.surprisals(story).shape == (len(story),)
-
-
-def test_a_wheel_holds_it_and_the_page() -> None:
-    packaged = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))
-    patterns = packaged["tool"]["setuptools"]["package-data"]["clearhead"]
-    web = built_in().parent
-    for folder in ("model", "static"):
-        for file in (each.relative_to(web.parent) for each in (web / folder).rglob("*") if each.is_file()):
-            assert any(
-                file.full_match(pattern) if hasattr(file, "full_match") else file.match(pattern) for pattern in patterns
-            ), file
 
 
 def test_its_prompts_are_what_the_page_offers(loaded: Loaded) -> None:

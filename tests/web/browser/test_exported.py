@@ -14,10 +14,13 @@ from clearhead.web import export
 from clearhead.web.export import exported
 from clearhead.web.notebook import explore
 from tests.web.asking import small
+from tests.web.browser.models import TARGETS, TEXTS
 
 pytest.importorskip("playwright")
 
 from playwright.sync_api import Browser, Frame, Page
+
+from tests.web.browser.watched import Watched
 
 EVIL = "小猫 👩‍👩‍👧 </script><script>window.evil = 1</script><img src=x onerror=evil()>"
 DRAWN = (
@@ -92,6 +95,22 @@ def test_a_saved_page_shows_all_of_it_without_a_network(offline: Offline) -> Non
     assert offline.said() == {}
     page.wait_for_timeout(150)
     assert "head=3" in page.url
+
+
+def test_what_is_seen_is_what_is_saved(offline: Offline, visit: Callable[..., Watched]) -> None:
+    served = visit("pair", accept_downloads=True)
+    state = {"part": "decoder.cross_attention", "layer": 1, "head": 2, "query": 3, "key": 5}
+    served.open(view="head", drawing="arcs", text=TEXTS["pair"], target=TARGETS["pair"], lang="zh", **state)
+    with served.page.expect_download() as download:
+        served.page.locator("#save").click()
+    assert download.value.suggested_filename.endswith(".html")
+    offline.open(Path(download.value.path()).read_text("utf-8"))
+    # The pointer has been nowhere on either page.
+    for name in NAMES:
+        seen = [page.locator(f"#view-{name}").inner_text() for page in (served.page, offline.page)]
+        assert seen[0] == seen[1]
+        assert len(seen[0]) > 50
+    assert offline.page.locator("#target").input_value() == TARGETS["pair"]
 
 
 def test_a_link_into_a_file_opens_it_there_and_with_its_own_prompt(offline: Offline) -> None:
