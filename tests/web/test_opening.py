@@ -28,7 +28,7 @@ from clearhead.web.keeper import Keeper
 from clearhead.web.opening import again, opened, read_of, session_id
 from clearhead.web.session import RefusedError, Session
 from tests.equalities.variants import model_of
-from tests.web.read_models import ALL, MARKED, TARGET, TEXT, decoder, encoder, loaded_of, pair, target_of
+from tests.web.read_models import ALL, LETTERS, MARKED, TARGET, TEXT, decoder, encoder, loaded_of, pair, target_of
 
 
 def traced(session: Session) -> dict[str, Tensor]:
@@ -137,6 +137,13 @@ def test_an_empty_prompt_is_what_opens_a_text() -> None:
     assert "empty" in str(refused.value)
     with pytest.raises(RefusedError, match="one text"):
         opened(decoder(), TEXT, "abc")
+
+
+def test_an_answer_needs_marks_that_begin_and_end_it() -> None:
+    bare = replace(pair(), tokenizer=LETTERS)
+    with pytest.raises(RefusedError, match="no marks") as refused:
+        opened(bare, TEXT, TARGET)
+    assert refused.value.status == 422
 
 
 def test_a_long_prompt_is_cut_at_its_front() -> None:

@@ -5,6 +5,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "the prompt is empty, and this model has no mark that could stand for the beginning of a text; type at least one character",
         "提示为空，而该模型没有可代表文本开头的标记；请至少输入一个字符",
     ),
+    "opening.no_marks": (
+        "the tokenizer of this encoder-decoder has no marks that begin and end an answer, so that nothing can be read; save the model with one that has them",
+        "该编码器-解码器的分词器没有表示回答开头和结尾的标记，因此无法读入任何内容；请用带有这些标记的分词器保存模型",
+    ),
     "opening.target_alone": (
         "this model reads one text and writes no second one; leave the target away",
         "该模型只读一段文本，不写第二段；请去掉目标",

@@ -60,7 +60,8 @@ def opened(loaded: Loaded, text: str, target: str | None = None) -> Session:
         target: what an encoder-decoder has written so far.
 
     Raises:
-        RefusedError: 422 if there is nothing that the model could read, or a target is given to a model that has none.
+        RefusedError: 422 if there is nothing that the model could read, a target is given to a model that has none, or an
+            encoder-decoder's tokenizer has no marks that begin and end an answer.
     """
     read = read_of(loaded, text, target)
     keeper, began = Keeper(), time.perf_counter()
@@ -116,8 +117,8 @@ def read_of(loaded: Loaded, text: str, target: str | None = None) -> Read:
         kept, ids, cut = _fitting(loaded, text, loaded.opening, loaded.closing, model.context)
         return Read(kept, ids or _empty(loaded), (), None, cut)
     begin, end = loaded.tokenizer.begin, loaded.tokenizer.end
-    assert begin is not None, "an answer needs marks that begin and end it"
-    assert end is not None
+    if begin is None or end is None:
+        raise RefusedError(422, say("opening.no_marks"))
     kept, source, cut = _fitting(loaded, text, loaded.opening, (*loaded.closing, end), model.encoder.context)
     written, around = without_surrogates(target or ""), (loaded.opening, loaded.closing) if target else ((), ())
     written, ids, also = _fitting(loaded, written, (begin, *around[0]), around[1], model.decoder.context)
