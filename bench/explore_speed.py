@@ -1,0 +1,211 @@
+"""How long the explorer makes a person wait, and what it keeps: in a real browser, from the prompt to what is drawn.
+
+    python -m bench.explore_speed [--models gpt2 smollm2 --lengths 512 2048 --rounds 5]
+
+`gpt2` is a random model of GPT-2's size (12 layers of 12 heads). The server is a process of its own. Columns:
+
+    forward   a plain forward of the model with all its logits, the fastest of the rounds
+    atlas     from Enter to the pictures of all heads, less that forward, the median of the rounds, each with another prompt
+    wire      bytes of the atlas as they are sent
+    head      from the choice of a head to its matrix and numbers drawn, the median of heads that were not seen before
+    hover     the handler that follows the pointer over a head: the 99th of 100 and the longest
+    server    the highest resident set less that of the loaded model before anything was asked, in MB (Linux)
+    page      the private memory of the browser's process of the page, in MB (Linux)
+    computing time of a processor, with one thread, for a forward; for opening a prompt and answering with the atlas, less that; and for
+              answering with a head: what a busy machine does not change much
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import statistics
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import torch
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from clearhead.formats.load import Loaded, load
+from clearhead.models.build import build
+from clearhead.models.decoder import Decoder
+from clearhead.models.presets import preset
+from clearhead.text import CharacterTokenizer
+from clearhead.text.corpus import write
+from clearhead.web.answers import answer
+from clearhead.web.app import make_app
+from clearhead.web.opening import opened
+from clearhead.web.serving import address_of, listening, server_of
+from tests.web.browser.chromium import ARGUMENTS, executable
+from tests.web.browser.watched import DRAWN
+
+ATLAS = """async (text) => { const {go} = await import("clearhead/state.js"), began = performance.now();
+    const before = document.querySelector("#view-atlas .thumbnails canvas");
+    go({text, query: -1, key: -1});
+    for (;;) { const now = document.querySelector("#view-atlas .thumbnails canvas"); if (now && now !== before) break; await new Promise(requestAnimationFrame); }
+    return performance.now() - began; }"""
+HEAD = """async ([layer, head]) => { const {go} = await import("clearhead/state.js"), began = performance.now(), {dataset} = document.getElementById("views");
+    go({layer, head});
+    const row = document.querySelector("#view-head .row-numbers"), before = row.firstChild;
+    while (row.firstChild === before) await new Promise((done) => setTimeout(done));
+    const shown = performance.now() - began;
+    while (dataset.drawing !== "0") await new Promise(requestAnimationFrame);
+    return shown; }"""
+HOVER = """() => { const canvas = document.querySelectorAll("#view-head .matrix canvas")[1], box = canvas.getBoundingClientRect(), all = [];
+    for (let place = 0; place < 500; place++) {
+        const began = performance.now();
+        canvas.dispatchEvent(new PointerEvent("pointermove", {clientX: box.left + (place * 7.3) % box.width, clientY: box.top + (place * 37) % box.height, bubbles: true}));
+        document.body.offsetHeight;
+        all.push(performance.now() - began);
+    }
+    all.sort((one, other) => one - other);
+    return [all[495], all[499]]; }"""
+WIRE = """() => performance.getEntriesByType("resource").filter(({name}) => name.endsWith("/atlas")).at(-1).encodedBodySize"""
+
+
+def loaded_of(name: str, length: int) -> Loaded:
+    """A model that reads so many tokens."""
+    if name != "gpt2":
+        return load(name, dtype="float32")
+    config = replace(preset("gpt2"), context=length)
+    model = build(config, seed=0).eval()
+    assert isinstance(model, Decoder)
+    return Loaded(model, CharacterTokenizer.of("abcdefgh"), config, Path(name))
+
+
+def text_of(name: str, length: int, seed: int) -> str:
+    """A text of at least so many tokens."""
+    if name != "gpt2":
+        return write(6 * length, seed=seed, language="en")
+    letters = torch.randint(8, (length,), generator=torch.Generator().manual_seed(seed))
+    return "".join("abcdefgh"[each] for each in letters)
+
+
+def resident(which: str) -> float:
+    """This process's memory in MB, now (VmRSS) or at its highest (VmHWM); not a number where Linux does not count it."""
+    status = Path("/proc/self/status")
+    lines = status.read_text().splitlines() if status.exists() else []
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith(which)), float("nan"))
+
+
+def serving(pipe: Connection, name: str, length: int, rounds: int) -> None:
+    """A process that serves the page; it tells its address, how long a forward takes, and in the end its memory."""
+    loaded = loaded_of(name, length)
+    before = resident("VmRSS")
+    listener = listening("127.0.0.1", 0)
+    server = server_of(make_app(loaded, name=name, memory=1))
+    thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
+    thread.start()
+    pipe.send(address_of(listener))
+    pipe.recv()
+    highest = resident("VmHWM") - before
+    # Last, for whole logits of a long text would be the highest of all.
+    ids = torch.tensor([loaded.tokenizer.encode(text_of(name, length, 0))[:length]])
+    with torch.no_grad():
+        forward = min(timed(lambda: loaded.model(ids)) for _ in range(rounds))
+        pipe.send((highest, forward, ids.shape[1], computing(loaded, ids, text_of(name, length, 0), rounds)))
+    server.should_exit = True
+    thread.join()
+
+
+def timed(work: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
+    """Milliseconds."""
+    began = clock()
+    work()
+    return 1e3 * (clock() - began)
+
+
+def computing(loaded: Loaded, ids: torch.Tensor, text: str, rounds: int) -> list[float]:
+    """Milliseconds of a processor: of a forward, of opening and the atlas, of a head; the least of the rounds."""
+    torch.set_num_threads(1)
+    session = opened(loaded, text)
+    head = {"part": "attention", "layer": "3", "head": "2"}
+    ways: tuple[Callable[[], object], ...] = (
+        lambda: loaded.model(ids),
+        lambda: answer(opened(loaded, text), "atlas", {}),
+        lambda: answer(session, "head", head),
+    )
+    return [min(timed(way, time.thread_time) for _ in range(rounds)) for way in ways]
+
+
+def measured(browser: Browser, name: str, length: int, rounds: int) -> dict[str, Any]:
+    """The numbers of a model on texts of a length."""
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe()
+    process = context.Process(target=serving, args=(there, name, length, rounds))
+    process.start()
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.set_default_timeout(300_000)
+    page.goto(f"{here.recv()}#view=atlas&text=abc&lang=en")
+    drawn(page)
+    opened = []
+    for seed in range(rounds):
+        opened.append(page.evaluate(ATLAS, text_of(name, length, seed)))
+        drawn(page)
+    wire = page.evaluate(WIRE)
+    heads = [page.evaluate(HEAD, [place % 10, place % 7 + 1]) for place in range(2 * rounds)]
+    hover = page.evaluate(HOVER)
+    memory = private(browser)
+    page.close()
+    here.send("end")
+    highest, forward, tokens, (own, opening, head) = here.recv()
+    process.join()
+    return {
+        "tokens": tokens,
+        "forward": f"{forward:.0f} ms",
+        "atlas": f"+{statistics.median(opened) - forward:.0f} ms",
+        "wire": f"{wire / 1000:.0f} KB",
+        "head": f"{statistics.median(heads):.0f} ms",
+        "hover": f"{hover[0]:.1f} / {hover[1]:.1f} ms",
+        "server": f"{highest:.0f} MB",
+        "page": f"{memory:.0f} MB",
+        "computing": f"{own:.0f} ms, +{opening - own:.0f} ms, {head:.0f} ms",
+    }
+
+
+def drawn(page: Page) -> None:
+    """Waits until every section is drawn."""
+    while not page.evaluate(DRAWN):
+        page.wait_for_timeout(10)
+
+
+def private(browser: Browser) -> float:
+    """Memory that the page's process has for itself, in MB."""
+    session = browser.new_browser_cdp_session()
+    ids = [
+        each["id"] for each in session.send("SystemInfo.getProcessInfo")["processInfo"] if each["type"] == "renderer"
+    ]
+    kept = [Path(f"/proc/{each}/smaps_rollup") for each in ids]
+    sizes = [
+        sum(int(line.split()[1]) for line in path.read_text().splitlines() if line.startswith("Private_")) / 1024
+        for path in kept
+        if path.exists()
+    ]
+    return max(sizes, default=float("nan"))
+
+
+def main() -> None:
+    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    asked.add_argument("--models", nargs="+", default=["gpt2", "smollm2"])
+    asked.add_argument("--lengths", nargs="+", type=int, default=[512, 2048])
+    asked.add_argument("--rounds", type=int, default=5)
+    options = asked.parse_args()
+    path = executable()
+    if path is None:
+        raise SystemExit("there is no Chromium")
+    with sync_playwright() as playwright:
+        for name in options.models:
+            for length in options.lengths:
+                browser = playwright.chromium.launch(executable_path=path, args=list(ARGUMENTS))
+                found = measured(browser, name, length, options.rounds)
+                browser.close()
+                print(f"{name:8}", "  ".join(f"{key} {value}" for key, value in found.items()), flush=True)
+
+
+if __name__ == "__main__":
+    main()
