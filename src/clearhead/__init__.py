@@ -16,6 +16,7 @@ from clearhead.messages import UserError
 
 if TYPE_CHECKING:
     from clearhead.checking.check import check
+    from clearhead.checking.diff.diff import diff
     from clearhead.formats.load import Loaded, load
     from clearhead.generation.beams import beam_search
     from clearhead.generation.embedding import embed
@@ -46,6 +47,7 @@ __all__ = [
     "beam_search",
     "build",
     "check",
+    "diff",
     "embed",
     "explore",
     "fit",
@@ -71,6 +73,7 @@ __getattr__ = lazily(
         "beam_search": "clearhead.generation.beams",
         "build": "clearhead.models.build",
         "check": "clearhead.checking.check",
+        "diff": "clearhead.checking.diff.diff",
         "embed": "clearhead.generation.embedding",
         "explore": "clearhead.web.notebook",
         "fit": "clearhead.training.fit",
