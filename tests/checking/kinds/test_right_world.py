@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 
 from bench.checking.case import Case
-from bench.checking.first import right_world, right_world_more
+from bench.checking.first import right_world, right_world_more, right_world_third
 from clearhead.checking.check import check
 from tests.checking.kinds.sets import report
 
-CASES = [(module, case) for module in (right_world, right_world_more) for case in module.CASES]
+CASES = [(module, case) for module in (right_world, right_world_more, right_world_third) for case in module.CASES]
 
 
 @pytest.mark.parametrize(("module", "case"), CASES, ids=[case.name for _, case in CASES])

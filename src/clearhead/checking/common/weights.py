@@ -26,7 +26,7 @@ LAST = (
 )
 ADAPTERS = r"lora|adapter|_b$|\.b$|ada_?ln|modulation|zero|gate|gamma|alpha|scale|residual|branch"
 FIRST = r"(^|\.|_)(q|k|v|wq|wk|wv|w_q|w_k|w_v|query|key|value|qkv|c_attn|in_proj|to_q|to_k|to_v|to_kv|to_qkv|kv)(_?(proj|proj_weight|linear|lin|weight))?$"
-PLACES = r"\bw?pe\b|pos|cls|token_type|prefix|prompt|bias|rel|alibi|mask|sink|state|memory|mem|cache|pe$|register|null|temperature"
+PLACES = r"\bw?pe\b|pos|cls|token_type|prefix|prompt|bias|rel|alibi|mask|sink|state|memory|mem|cache|pe$|register|null|temperature|stream"
 PADS = ("padding_idx", "pad_id", "pad_token_id", "pad_idx", "pad", "pad_index", "pad_token")
 FROZEN = r"freez|frozen|pretrain|fixed|lora|adapter|peft|teacher|ema\b|not[ _]train|untrain|non[-_ ]?train|buffer|random[ _]feature"
 TABLES = r"(^|\.|_)(pos\w*|pe|sin\w*|cos\w*|\w*freq\w*|rope|rotary\w*|mask\w*|tril|causal\w*|alibi\w*|slopes|bucket\w*|tau|temperature|eps|scale)(\.weight)?$"

@@ -94,9 +94,26 @@ def placement(chain: Chain, *, whole: bool = False) -> set[str]:
             reads_norm(chain, branch) and not _reads_skip(chain, branch, value) for branch in value.branches
         ):
             found.add("pre")
-    if ends_normed(chain) and not whole and "pre" not in found:
+    if not whole and "pre" not in found and _sum_normed(chain):
         found.add("post")
     return found
+
+
+def _sum_normed(chain: Chain) -> bool:
+    """Whether the end is a norm of a sum, and a branch of it reads the very skip with no norm of its own before or behind what it does."""
+    if not ends_normed(chain):
+        return False
+    reader = chain.reader
+    normed = [n for term in reader.terms(chain.end) if (n := reader.normed(term)) is not None]
+    merges = [value for value in chain.merges() if any(set(value.terms) == set(reader.terms(n)) for n in normed)]
+    plain = [
+        branch
+        for value in merges
+        for branch in value.branches
+        if _reads_skip(chain, branch, value)
+        and not any(n.shape[-3:] == branch.out.shape[-3:] and reader.normed(n) is not None for n in branch.inside)
+    ]
+    return bool(plain)
 
 
 def _reads_skip(chain: Chain, branch: object, value: Value) -> bool:
@@ -140,7 +157,7 @@ def placement_fault(chain: Chain, target: Target, prefix: str) -> Iterator[Fault
         evidence = say("block.mixed", equation=text_of(chain, chain.end))
         yield Fault("norm.placement", "consistent", evidence, place(chain.end, prefix), say("block.fix_mixed"), None)
         return
-    if claimed is None or not found:
+    if claimed is None or not found or _mixes_streams(target):
         return
     wrong = "post" if claimed else "pre"
     if wrong not in found or ("post" in found and not claimed):
@@ -155,6 +172,13 @@ def placement_fault(chain: Chain, target: Target, prefix: str) -> Iterator[Fault
     )
     fix = say("block.fix_pre") if claimed else say("block.fix_post")
     yield Fault("norm.placement", "consistent", evidence, place(chain.end, prefix), fix, None)
+
+
+def _mixes_streams(target: Target) -> bool:
+    """Whether a part that is there mixes several streams before and after each sublayer: no single stream has a norm before or behind it."""
+    made = target.sample
+    parts = made.modules() if isinstance(made, nn.Module) else ()
+    return any(re.search(r"hyper.?conn", type(part).__name__, re.IGNORECASE) is not None for part in parts)
 
 
 def final_fault(chain: Chain, out: Node, spare: list[str]) -> Iterator[Fault]:

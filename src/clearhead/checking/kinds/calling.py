@@ -22,7 +22,7 @@ MEMORY = (
 )
 MEMORY_MASK = r"(memory|context|ctx|encoder|enc|cross|src|source|mem|kv)_.*(mask|valid|padding|pad)|.*(memory|context|encoder)_mask"
 MASK = r".*mask.*|valid|keep|(\w+_)?padding|(\w+_)?pad|visible|allowed|attend_to|key_valid|valid_keys"
-EMPTY = r".*(cache|past|state).*|.*bias.*|head_mask|layer_head_mask|(prefix|global|segment|document).*"
+EMPTY = r".*(cache|past|state).*|.*bias.*|head_mask|layer_head_mask|((from|to|band)(_blocked)?|blocked_\w+)_mask|(prefix|global|segment|document).*"
 FLAG = r"need_.*|output_.*|return_.*|use_.*|is_training|training|train|deterministic|verbose|inference"
 CAUSAL = r"is_causal|causal"
 START = r"start_?pos|offset|start|pos_offset|seqlen_offset"

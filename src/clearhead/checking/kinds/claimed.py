@@ -24,9 +24,9 @@ CAUSAL_CODE = (
 CAUSAL_FLAG = r"causal\w*\s*=\s*(True\b|\w*mask is None)"
 NO_CLAIM = (
     r"\bcache|generation|\bif\b.{0,30}(causal|autoreg|future)|(causal|autoreg)[\w-]*( \w+){0,2} (if|when|or|unless)\b|"
-    r"^\W*\w*mask\w*\W{0,3}(\(|:)"
+    r"^\W*\w*mask\w*\W{0,3}(\(|:)|subsequent (call|step|use|run|pass|forward|iteration)"
 )
-"""Sentences about what a caller may do: with a flag, with a mask of his own, with a cache."""
+"""Sentences about what a caller may do: with a flag, with a mask of his own, with a cache, in later calls."""
 CAUSAL_NAMES = r"causal|masked(multi|self|att|head)|autoregressive|gpt"
 
 
@@ -207,7 +207,7 @@ def words_of_mask(target: Target, name: str) -> bool | None:
     for pieces in re.findall(DOCUMENTS, target.source, re.DOTALL):
         for piece in re.split(r"\n\s*\n|;|\.\s", " ".join(pieces)):
             if not re.search(rf"{re.escape(name)}|mask|pad", piece, re.IGNORECASE) or re.search(
-                r"tril|causal|future|\blabels?\b|\bloss(es)?\b", piece
+                r"tril|causal|future|\blabels?\b|\bloss(es)?\b|(negative|inverse|opposite|contrary) (of|to)\b", piece
             ):
                 continue
             meaning = _meaning(piece)

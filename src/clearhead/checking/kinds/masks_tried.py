@@ -46,7 +46,7 @@ def _use(case: SequenceCase, settings: Settings, name: str) -> MaskUse | None:
 
 def _takes_pairs(case: SequenceCase, use: MaskUse) -> bool:
     """Whether a mask of pairs is taken in place of one of keys."""
-    shape: dict[Shape, Shape] = {"B11S": "B1TS", "B1S": "BTS"}
+    shape: dict[Shape, Shape] = {"BS": "BTS", "B11S": "B1TS", "B1S": "BTS"}
     if use.shape not in shape:
         return False
     found = _tried(case, replace(use, shape=shape[use.shape]), None)

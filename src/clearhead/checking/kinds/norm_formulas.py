@@ -144,8 +144,12 @@ FORMS = ("w", "1 + w", "2 + w", "(1 + w)²", "w²", "1 / w", "exp(w)", "softplus
 
 
 def affine(gamma: Tensor, tensors: Mapping[str, Tensor], near: float = 1e-6) -> Affine | None:
-    """The form of a weight that γ is, up to a constant; None if there is none. Constants that mean something come first."""
+    """The form of a weight that γ is, up to a constant; None if there is none. Constants that mean something come first.
+
+    Any form of a single number is γ up to a constant, so there the constant must mean something.
+    """
     width, found = gamma.numel(), []
+    known = [1.0, *constants(width).values()]
     for name, tensor in tensors.items():
         if tensor.numel() not in (1, width):
             continue
@@ -154,10 +158,11 @@ def affine(gamma: Tensor, tensors: Mapping[str, Tensor], near: float = 1e-6) -> 
         for form, value in zip(FORMS, values, strict=True):
             ratio = gamma / value
             if bool(ratio.isfinite().all()) and float(ratio.max() - ratio.min()) <= near * float(ratio.abs().max()):
-                found.append(Affine(form, name, float(ratio.mean())))
+                constant = float(ratio.mean())
+                if w.numel() == width or any(abs(constant / each - 1) <= near for each in known):
+                    found.append(Affine(form, name, constant))
     if float(gamma.max() - gamma.min()) <= near * float(gamma.abs().max()):
         found.append(Affine("", "", float(gamma.mean())))
-    known = [1.0, *constants(width).values()]
     found.sort(key=lambda each: min(abs(each.constant / value - 1) for value in known) > near)
     return found[0] if found else None
 

@@ -14,8 +14,8 @@ from clearhead.checking.constructing import CONFIGS
 from clearhead.checking.kinds.block_graph import Node
 from clearhead.checking.kinds.block_terms import Terms, Way, alike, summed
 from clearhead.checking.kinds.block_words import branch_name, place, term_name, text_of
-from clearhead.checking.kinds.branches import Branch, Chain, Value, after, bends, in_parts, weighted
-from clearhead.checking.kinds.formula_graph import PRODUCTS
+from clearhead.checking.kinds.branches import Branch, Chain, Value, in_parts, weighted
+from clearhead.checking.kinds.series import in_series
 from clearhead.checking.report import Certainty, Fault
 from clearhead.checking.target import Target
 from clearhead.messages import say
@@ -65,7 +65,7 @@ def missing(chain: Chain, prefix: str) -> Iterator[Fault]:
         return
     for value in chain.merges():
         for branch in value.branches:
-            first = _in_series(chain, branch)
+            first = in_series(chain, branch)
             if first is not None:
                 yield _lost(chain, branch, True, prefix, first)
 
@@ -73,29 +73,6 @@ def missing(chain: Chain, prefix: str) -> Iterator[Fault]:
 def _feeds(chain: Chain, branch: Branch) -> bool:
     """Whether a branch is a feed-forward: two products with constant matrices."""
     return sum(weighted(node, chain.reader) for node in branch.inside) >= 2
-
-
-def _in_series(chain: Chain, branch: Branch) -> Node | None:
-    """Where attention is followed by a second sublayer within one branch, nothing skipping the first."""
-    reader = chain.reader
-    for score in branch.scores:
-        later = after(branch.inside, score)
-        projected = [n for n in later if weighted(n, reader) and n.value.numel() >= branch.out.value.numel() / 2]
-        for projection in projected or ([score] if score.name == "multi_head_attention_forward" else []):
-            beyond = after(branch.inside, projection)
-            if any(n.name in PRODUCTS[:-2] and not weighted(n, reader) and n.value.dim() >= 3 for n in beyond):
-                continue  # What is projected are weights: their sum of values is still to come.
-            if any(other in beyond for other in branch.scores):
-                return score
-            for bend in (n for n in beyond if bends(n, reader) and n.value.dim() >= 2 and not _normalises(chain, n)):
-                if any(weighted(n, reader) for n in after(branch.inside, bend)):
-                    return score
-    return None
-
-
-def _normalises(chain: Chain, node: Node) -> bool:
-    """Whether an operation belongs to a norm."""
-    return chain.reader.normed(node) is not None or node.shape[-1:] == (1,)
 
 
 def _lost(chain: Chain, branch: Branch, attends: bool, prefix: str, first: Node | None = None) -> Fault:
