@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -10,44 +9,15 @@ from typing import Any
 import pytest
 
 from clearhead.messages import UserError
-from clearhead.web.app import make_app
-from clearhead.web.serving import address_of, listening, server_of
 from tests.web.browser.chromium import ARGUMENTS, missing, must_exist
 from tests.web.browser.models import model
+from tests.web.browser.site import Site
 
 pytest.importorskip("playwright")
 
 from playwright.sync_api import Browser, sync_playwright
 
 from tests.web.browser.watched import Watched
-
-
-class Site:
-    """The page of a model on a port of this machine; it can die and return.
-
-    Args:
-        name: of the model.
-    """
-
-    def __init__(self, name: str) -> None:
-        self.name, self.port = name, 0
-        self.address = ""
-        self.begin()
-
-    def begin(self) -> None:
-        """Serves from now on, on the port that it had before."""
-        listener = listening("127.0.0.1", self.port)
-        self.address = address_of(listener)
-        self.port = int(self.address.rstrip("/").rpartition(":")[2])
-        self._server = server_of(make_app(model(self.name), name=self.name))
-        self._thread = threading.Thread(target=self._server.run, args=([listener],), daemon=True)
-        self._thread.start()
-
-    def end(self) -> None:
-        """Answers no more, and forgets what was open."""
-        self._server.should_exit = self._server.force_exit = True
-        self._thread.join(timeout=30)
-        assert not self._thread.is_alive()
 
 
 @pytest.fixture(scope="package")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.web.browser.conftest import Site
+from tests.web.browser.site import Site
 from tests.web.browser.watched import Watched
 
 Visit = Callable[..., Watched]
