@@ -21,7 +21,8 @@ def _attention(name: str, **values: Any) -> Subject:
 
 def _layers(name: str, kind: str = "Decoder", **values: Any) -> Subject:
     make = later(f"{X}{kind}", dim=D, depth=2, heads=H, attn_dim_head=E, verbose=False, **values)
-    return Subject("x-transformers", f"{kind}, {name}", make, "encoder")
+    confirmed = ("mask.ignored",) if "shift_tokens" in values else ()
+    return Subject("x-transformers", f"{kind}, {name}", make, "encoder", confirmed=confirmed)
 
 
 def _model(name: str, layers: str = "Decoder", wrapper: dict[str, Any] | None = None, **values: Any) -> Subject:

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+import torch.nn.functional as F
+from torch import Tensor, nn
 
 from bench.checking.case import Case
 from bench.checking.first import right_world, right_world_more, right_world_third
@@ -45,6 +46,29 @@ class HalfSkip(right_world_more.InParts):
         return torch.cat([one, other + self.feed(one)], -1)
 
 
+class SaidForBoth(nn.Module):
+    """A language model around the given layers; around others it would be bidirectional."""
+
+    def __init__(self, vocab: int = 61, dim: int = 32) -> None:
+        super().__init__()
+        self.embedding, self.position = nn.Embedding(vocab, dim), nn.Embedding(64, dim)
+        self.layers, self.head = Layers(dim), nn.Linear(dim, vocab)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        y = self.layers(self.embedding(ids) + self.position.weight[: ids.shape[1]])
+        return self.head(y + 0.1 * y.roll(-1, 1))
+
+
+class Layers(right_world_more.Plain):
+    """Attention that is told whether it hides the future."""
+
+    causal = True
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.split(self.to_q(x), self.to_k(x), self.to_v(x))
+        return x + self.merge(F.scaled_dot_product_attention(q, k, v, is_causal=self.causal))
+
+
 class Bent(right_world_more.Clamped):
     """Values go through a tangent that bends them."""
 
@@ -58,6 +82,7 @@ class Bent(right_world_more.Clamped):
     [
         (KeysTwice, "lm", "cache.mismatch"),
         (Unhidden, "seq2seq", "causal.future-leak"),
+        (SaidForBoth, "lm", "causal.future-leak"),
         (HalfSkip, "block", "residual.missing"),
         (Bent, "attention", "projection.activation"),
     ],

@@ -47,7 +47,18 @@ def _causal(target: Target, settings: Settings) -> bool:
         return False
     name = getattr(target.kind_of, "__name__", "")
     denied = r"bidirectional|masked.?(lm|language)|\bmlm\b|prefix.?lm|bert|non.?causal|diffusion"
-    return re.search(denied, f"{name} {target.source}", re.IGNORECASE) is None
+    if re.search(denied, name, re.IGNORECASE) is not None:
+        return False
+    return re.search(denied, target.source, re.IGNORECASE) is None or _parts_causal(target)
+
+
+def _parts_causal(target: Target) -> bool:
+    """Whether the parts inside have switches for it, and all of them are on: words about other uses then say nothing of this one."""
+    made = target.sample
+    parts = made.modules() if isinstance(made, nn.Module) else ()
+    flags = [getattr(part, name, None) for part in parts for name in ("causal", "is_causal")]
+    said = [flag for flag in flags if isinstance(flag, bool)]
+    return bool(said) and all(said)
 
 
 def vocabulary(target: Target, settings: Settings) -> int:
