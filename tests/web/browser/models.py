@@ -20,7 +20,7 @@ TEXTS = {
     "bytes": "the cat 小猫 sat",
     "built-in": "The little cat sat on the mat. 小猫趴在窗台上。",
     "pair": "abc小猫abcab",
-    "smollm2": "The little cat sat on the mat, and the little dog sat on the rug.",
+    "smollm2, float64": "The little cat sat on the mat, and the little dog sat on the rug.",
 }
 TARGETS = {"pair": "猫ab猫c"}
 """What an encoder-decoder has written."""
@@ -37,7 +37,11 @@ def model(name: str) -> Loaded:
         return pair()
     if name == "bytes":
         return _bytes()
-    return load(str(builtin()) if name == "built-in" else name, dtype="float32")
+    if name == "built-in":
+        return load(str(builtin()), dtype="float32")
+    # Scores of SmolLM2 are small sums of large terms: in float32 two right orders of summing differ by more than is asked for.
+    name, _, dtype = name.partition(", ")
+    return load(name, dtype="float64" if dtype else "float32")
 
 
 def _bytes() -> Loaded:

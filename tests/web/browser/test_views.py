@@ -15,7 +15,7 @@ from tests.web.browser.watched import Watched
 
 Visit = Callable[..., Watched]
 SECTIONS = ("tokens", "flow", "atlas", "head", "cell")
-EVERY = [*QUICK, pytest.param("smollm2", marks=pytest.mark.slow)]
+EVERY = [*QUICK, pytest.param("smollm2, float64", marks=pytest.mark.slow)]
 PART = {"pair": "decoder.cross_attention"}
 """What is looked at where there are several attentions."""
 COLOURS = """(canvas) => new Set(new Uint32Array(canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.buffer)).size"""

@@ -9,7 +9,7 @@ from urllib.parse import urlencode, urlsplit
 
 from playwright.sync_api import Page
 
-PATIENCE = 20
+PATIENCE = 120
 """Seconds after which nothing more is expected; a busy machine is no fault of the page."""
 DRAWN = """() => !document.body.classList.contains("busy") && document.getElementById("views")?.dataset.drawing === "0"
     && document.querySelectorAll("#views > section").length > 0"""
