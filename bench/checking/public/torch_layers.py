@@ -20,9 +20,15 @@ def _of(name: str, make: Callable[[], Any], kind: str, options: Mapping[str, Any
 def _masked(module: nn.Module, given: tuple[Tensor, Tensor]) -> Tensor:
     """Whoever calls it hides the future of the target."""
     source, wanted = given
-    length = wanted.shape[1] if module.batch_first else wanted.shape[0]
-    hidden = nn.Transformer.generate_square_subsequent_mask(length, dtype=wanted.dtype)
+    hidden = nn.Transformer.generate_square_subsequent_mask(wanted.shape[1], dtype=wanted.dtype)
     return module(source, wanted, tgt_mask=hidden, tgt_is_causal=True)
+
+
+def _turned(module: nn.Module, given: tuple[Tensor, Tensor]) -> Tensor:
+    """The same where positions come first."""
+    source, wanted = (each.transpose(0, 1) for each in given)
+    hidden = nn.Transformer.generate_square_subsequent_mask(wanted.shape[0], dtype=wanted.dtype)
+    return module(source, wanted, tgt_mask=hidden, tgt_is_causal=True).transpose(0, 1)
 
 
 def _layer(decoder: bool = False, **options: Any) -> nn.Module:
@@ -79,4 +85,5 @@ SUBJECTS: list[Subject] = [
     _of("cross_entropy", lambda: F.cross_entropy, "loss"),
     _of("CrossEntropyLoss", nn.CrossEntropyLoss, "loss"),
     _of("CrossEntropyLoss, smoothed", lambda: nn.CrossEntropyLoss(label_smoothing=0.1), "loss"),
+    _of("Transformer, positions first", lambda: nn.Transformer(D, H, 2, 2, INNER), "seq2seq", {"call": _turned}),
 ]

@@ -24,6 +24,14 @@ def test_rows_that_mix_are_named():
     assert names(found(lambda x: x / x.shape[0])) == ["batch.mixing"]
 
 
+def test_what_float32_leaves_when_the_number_of_rows_changes_is_rounding_and_as_much_without_it_is_not():
+    def counts(x):
+        return x * (1 + 1e-7 / x.shape[0])
+
+    assert names(found(counts)) == ["batch.mixing"]
+    assert names(found(lambda x: counts(x) + x.float().double() * 0)) == []
+
+
 def test_the_evidence_says_which_rows():
     assert "row" in found(lambda x: x + x[:1]).faults[0].evidence
 

@@ -11,6 +11,7 @@ from clearhead.checking.common.trial import Trial, apart, given, output, same, t
 from clearhead.checking.kinds.kind import Found
 from clearhead.checking.report import Check, Fault
 from clearhead.checking.strangers import Attempt, Seeded
+from clearhead.checking.watch import watched
 from clearhead.messages import say
 
 MIXED, SQUEEZED = "batch.mixing", "shape.squeezed"
@@ -18,7 +19,8 @@ BATCHES = ("batchnorm", "batch_norm", "batch norm", "batch statistics", "capacit
 """Words of code whose rows depend on each other on purpose."""
 
 ISLAND = 2.0**-20
-"""How far a part that stays in float32 may move a row with the number of rows: products are then summed in another order."""
+"""How far a part that stays in float32 may move a row with the number of rows: products are then summed in another order. Where no
+part does, nothing but the rounding of the case's own type is let pass."""
 
 
 def rows(case: Case) -> Found:
@@ -63,9 +65,16 @@ def _mixing(case: Case, size: Trial, full: Tensor) -> Found:
         return _mixed(case, say("common.rows_gradient", row=gradient[1], gap=f"{gradient[0]:.1e}"), gradient[0])
     pair = output(case, case.ready(), tuple(each[:2] for each in x), seed=1)
     gap = apart(pair, full[:2]) if pair.shape[1:] == full.shape[1:] else 0.0
-    if gap > ISLAND and not same(case, pair, full[:2]):
+    if not same(case, pair, full[:2]) and (gap > ISLAND or not _narrow(case, x)):
         return _mixed(case, say("common.rows_count", rows=size.rows, gap=f"{gap:.1e}"), gap)
     return Found((Check(MIXED, "pass", evidence, gap),))
+
+
+def _narrow(case: Case, x: Inputs) -> bool:
+    """Whether some part stays in float32 though the code runs in float64."""
+    module = case.ready()
+    record = watched(module if isinstance(module, nn.Module) else None, lambda: output(case, module, x, seed=1))
+    return any(op.result is not None and op.result.dtype == torch.float32 for op in record.ops)
 
 
 def _with_row(x: Inputs, other: Inputs, row: int) -> Inputs:
@@ -127,7 +136,8 @@ def _one_row(case: Case, size: Trial, full: Tensor, *, alone_tells: bool) -> str
         alone = output(case, case.ready(), tuple(each[:1] for each in x), seed=1)
         if tuple(alone.shape) != wanted:
             return say("common.squeezed", axis="B", found=tuple(alone.shape), wanted=wanted)
-        if alone_tells and not same(case, alone, full[:1]) and apart(alone, full[:1]) > ISLAND:
+        narrow = apart(alone, full[:1]) <= ISLAND and _narrow(case, x)
+        if alone_tells and not same(case, alone, full[:1]) and not narrow:
             return say("common.alone_differs", gap=f"{apart(alone, full[:1]):.1e}")
         return ""
     return _raised(attempt.error, "B", attempt.reason)
