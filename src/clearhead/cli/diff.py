@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 from jsonargparse import ArgumentParser, Namespace
@@ -16,6 +17,9 @@ from clearhead.cli.diff_page import page
 from clearhead.cli.loading import loaded_model
 from clearhead.cli.options import MODEL, parse, parser, tell, use_threads
 from clearhead.messages import UserError, say
+
+MOMENT = 2.0
+"""A comparison of two models that takes longer than so many seconds says that it is at work."""
 
 
 def options() -> ArgumentParser:
@@ -85,7 +89,13 @@ def _found(asked: Namespace) -> dict[str, Any]:
     a, b = (loaded_model(name, "float64", "cpu") for name in (asked.a, asked.b))
     from clearhead.checking.diff.diff import diff  # noqa: PLC0415 - torch comes after the flags are right
 
-    return replace(diff(a, b, **tuned), a=asked.a, b=asked.b).to_dict()
+    slow = Timer(MOMENT, lambda: tell(say("cli.diff.comparing", a=asked.a, b=asked.b)))
+    slow.daemon = True
+    slow.start()
+    try:
+        return replace(diff(a, b, **tuned), a=asked.a, b=asked.b).to_dict()
+    finally:
+        slow.cancel()
 
 
 def _resolved(name: str) -> str:

@@ -6,6 +6,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "两个模型或任意两段代码从何处开始不同，以及原因",
     ),
     "cli.diff.working": ("comparing {a} and {b} in a process of its own ...", "正在单独的进程中比较 {a} 与 {b} ……"),
+    "cli.diff.comparing": ("comparing {a} and {b} ...", "正在比较 {a} 与 {b} ……"),
     "cli.diff.page": ("the comparison is in {path}", "比较结果已写入 {path}"),
     "cli.diff.itself": (
         "A and B are both {name}, which is equal to itself; name two",

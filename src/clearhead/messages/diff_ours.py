@@ -73,6 +73,12 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{count} of the {whole} tensors hold other numbers, {name} first: {how}",
         "{whole} 个张量中有 {count} 个数值不同，第一个是 {name}：{how}",
     ),
+    "diff_ours.trained": (
+        "the configuration is the same and the weights are others: {count} of the {whole} tensors hold other numbers, none of them A's "
+        "rearranged; {same} are the same ({share} of all numbers); furthest apart: {furthest}",
+        "配置相同，权重不同：{whole} 个张量中有 {count} 个数值不同，且都不是 A 的重新排列；{same} 个相同（占全部数值的 {share}）；相差最大的是：{furthest}",
+    ),
+    "diff_ours.by_part": ("{name} by {part} of A's size", "{name}，差异为 A 的大小的 {part}"),
     "diff_ours.island": (
         "an island: a part is computed in {kind}, which shows first at {place} ({gap} of the size) and is rounding",
         "孤岛：某一部分以 {kind} 计算，首先显现于 {place}（为其大小的 {gap}），属于舍入",

@@ -74,6 +74,36 @@ def test_weights_that_differ_are_the_reason() -> None:
     assert [row.a for row in found.tensors if row.state != "same"] == ["blocks.0.feedforward.up.weight"]
 
 
+def test_two_runs_are_told_apart_by_their_weights_and_nothing_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How many tensors differ, which differ most, where the two part; a tensor that is A's rearranged is asked for its relation."""
+    one, other, turned = loaded(SMALL), loaded(SMALL), loaded(SMALL)
+    torch.manual_seed(5)
+    with torch.no_grad():
+        for name, size in (("attention.qkv", 0.01), ("feedforward.up", 0.5), ("feedforward.down", 0.1)):
+            weight = other.model.get_parameter(f"blocks.0.{name}.weight")
+            weight += size * weight.std() * torch.randn_like(weight)
+        turned.model.get_parameter("blocks.0.attention.qkv.weight").neg_()
+    assert [each.id for each in diff(one, turned).reasons] == ["weights.negated"]
+
+    def searched(*_: object, **__: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr("clearhead.checking.diff.diff.why", searched)
+    found = diff(one, other)
+    (reason,) = found.reasons
+    assert (reason.id, reason.certainty, reason.place) == ("weights.changed", "reproduced", "blocks.0.attention.q")
+    number = len(found.tensors)
+    assert f"3 of the {number} tensors" in reason.text
+    assert f"{number - 3} are the same" in reason.text
+    order = [
+        reason.text.index(f"blocks.0.{name}.weight by")
+        for name in ("feedforward.up", "feedforward.down", "attention.qkv")
+    ]
+    assert order == sorted(order)
+    with pytest.raises(AssertionError):
+        diff(one, turned)
+
+
 def test_a_file_that_does_the_same_is_equal_with_the_weights_of_the_model(tmp_path: Path) -> None:
     found = diff(loaded(GPT), file_of(tmp_path))
     assert found.ok

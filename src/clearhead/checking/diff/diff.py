@@ -20,6 +20,7 @@ from clearhead.checking.diff.ours import ModelSide, model_side
 from clearhead.checking.diff.report import Difference, Pair, Reason
 from clearhead.checking.diff.side import Given, Side, Tuned, Walk
 from clearhead.checking.diff.towards import IDLE, differing, shown, sizes_apart, towards
+from clearhead.checking.diff.trained import trained_apart
 from clearhead.checking.diff.weights import Match
 from clearhead.checking.rounding import UNIT
 from clearhead.checking.settings import Settings
@@ -100,6 +101,8 @@ def compare(one: Opened, other: Opened, tuned: Tuned) -> Difference:
     if first is not None and sizes:
         text = say("diff_ours.sizes", sizes=sizes)
         reasons = (Reason("config.sizes", "consistent", first.a or first.b, text, first.largest, first.largest),)
+    elif first is not None and (trained := trained_apart(a, b, shared.found, first)) is not None:
+        reasons = (trained,)
     elif first is not None:
         reasons, left = why(a, b, walks, given, shared.found)
         if reasons and left is not None:
@@ -124,6 +127,7 @@ def why(
             walks[not mirrored],
             given,
             mirrored=mirrored,
+            known=isinstance(other, ModelSide),
             more=known_beforehand(side, other, walks[not mirrored], mirrored=mirrored, known=known),
         )
         if reasons and after.first is None:

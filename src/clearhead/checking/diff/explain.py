@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 
@@ -82,12 +82,14 @@ class Search:
         given: what both were given.
         mirrored: whether the side that is changed is B.
         more: changes that are known beforehand.
+        known: whether the reasons can only be among these.
     """
 
     other: Walk
     given: Given
     mirrored: bool = False
     more: More = field(default=_nothing_more)
+    known: bool = False
 
     @cached_property
     def others(self) -> list[tuple[Mark, Tensor]]:
@@ -107,7 +109,8 @@ class Search:
 
     def candidates(self, side: ModelSide) -> Iterable[Candidate]:
         """All changes of a side."""
-        return chain(self.more(side), candidates_of(side, self.given.inputs[-1].shape[1]))
+        length = self.given.inputs[-1].shape[1]
+        return chain(self.more(side), () if self.known else candidates_of(side, length))
 
     def holds(self, value: Tensor, near: float) -> bool:
         """Whether the other side has a stage with these numbers."""
@@ -150,7 +153,13 @@ class Search:
 
 
 def explained(
-    side: ModelSide, other: Walk, given: Given, *, mirrored: bool = False, more: More = _nothing_more
+    side: ModelSide,
+    other: Walk,
+    given: Given,
+    *,
+    mirrored: bool = False,
+    known: bool = False,
+    more: More = _nothing_more,
 ) -> tuple[tuple[Reason, ...], Tried]:
     """The changes that make the side do what the other does, as far as there are any.
 
@@ -162,15 +171,18 @@ def explained(
         other: the forward of the other side.
         given: what both were given.
         mirrored: whether the side is B.
+        known: whether these are tried alone, and all others only if none of them helps.
         more: changes that are known beforehand.
 
     Returns:
         The reasons in the order in which they were met, and the side after all of them, beside the other.
     """
-    search, reasons = Search(other, given, mirrored, more), list[Reason]()
+    search, reasons = Search(other, given, mirrored, more, known), list[Reason]()
     now = search.tried(side)
     while now.first is not None and len(reasons) < MOST_REASONS:
         better = _better(search, now)
+        if better is None and known:
+            better = _better(replace(search, known=False), now)
         if better is None:
             break
         reasons += search.reasons(now, better)

@@ -18,6 +18,9 @@ HIDDEN = 1e8
 NEAR = 1e-4
 """How near sums must be before the tensors themselves are compared."""
 
+FIRST = 64
+"""How many numbers usually tell that not all are the same."""
+
 FEW = 4
 """The most axes whose orders are all tried on both sides."""
 
@@ -84,6 +87,11 @@ def gap(x: Tensor, y: Tensor) -> float:
     """The largest difference beside the largest number that is not hidden; 1 where one hides what the other does not."""
     if x.shape != y.shape:
         return float("inf")
+    if not x.numel():
+        return 0.0
+    far, size = float((x - y).abs().max()), max(float(x.abs().max()), float(y.abs().max()))
+    if math.isfinite(far) and size < HIDDEN:
+        return far / size if size else far
     hidden = x.abs() >= HIDDEN
     if not bool(hidden.any()) and not bool((y.abs() >= HIDDEN).any()):
         return apart(x, y)
@@ -94,6 +102,9 @@ def gap(x: Tensor, y: Tensor) -> float:
 
 def constant(x: Tensor) -> bool:
     """Whether all numbers are the same, or what is not hidden is: no evidence of anything."""
+    some = x.flatten()[:FIRST]
+    if bool(((some != some[:1]) & (some.abs() < HIDDEN)).any()) and bool(some[:1].abs() < HIDDEN):
+        return False
     seen = x[x.abs() < HIDDEN] if x.dim() else x[None]
     return seen.numel() < 2 or bool((seen == seen.flatten()[0]).all())
 
@@ -109,6 +120,9 @@ def laid(x: Tensor, like: Tensor, near: float) -> Tensor | None:
     if x.shape == like.shape and gap(x, like) <= near:
         return x
     for each in _views(x, like):
+        if each.data_ptr() == x.data_ptr() and each.shape == x.shape and each.stride() == x.stride():
+            # As it lies it has been looked at.
+            continue
         if gap(each, like) <= near:
             return each
     return None

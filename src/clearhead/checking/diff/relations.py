@@ -140,11 +140,27 @@ def _orders(
         one, other = (seen.t(), b.t()) if across else (seen, b)
         if len(one) < 2 or (across and one.shape[1] == 1):
             continue
+        if not _may_be_ordered(one, other):
+            continue
         weight = _vector(one.shape[1])
         mine, theirs, offset = _numbers(one, weight), _numbers(other, weight), float(weight.sum())
         for found, order in _order(mine, theirs, offset, shapes):
             turn = Turn(view, shape, factor=found.factor, shift=found.shift)
             yield turn._replace(columns=order.rows) if across else turn._replace(rows=order.rows), order
+
+
+def _may_be_ordered(one: Tensor, other: Tensor) -> bool:
+    """Whether one column of each, sorted, is the same but for a factor or a sum: without, there is no order of the rows."""
+    column = one.shape[1] // 2
+    mine, theirs = one[:, column].double(), other[:, column].double()
+    goal, allowed = theirs.sort().values, 1e-6 * float(theirs.abs().max())
+    if float(mine.abs().max()) == 0.0 or float(goal[0]) == float(goal[-1]):
+        # Such a column tells nothing.
+        return True
+    return any(
+        bool((((mine * found.factor + found.shift).sort().values - goal).abs() <= allowed).all())
+        for found in _sorted_fits(mine, goal, 1.0)
+    )
 
 
 def _order(mine: Tensor, theirs: Tensor, offset: float, shapes: Shapes) -> Iterator[tuple[Linear, Order]]:

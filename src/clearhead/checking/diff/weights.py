@@ -13,7 +13,7 @@ from clearhead.checking.diff.relations import Relation, Shapes, relation
 from clearhead.checking.diff.relations_views import near
 from clearhead.checking.diff.report import State, TensorRow
 from clearhead.checking.diff.weights_named import paired
-from clearhead.checking.diff.weights_numbers import Sums, gap_text, joined, mask_numbers
+from clearhead.checking.diff.weights_numbers import Sums, gap_of, joined, mask_numbers
 from clearhead.checking.diff.weights_recipes import Named, Recipe, made, whole
 from clearhead.checking.diff.weights_roles import plain_name
 from clearhead.formats.opened import Config
@@ -36,6 +36,7 @@ class Match:
         state: how the two are to each other.
         text: what relates them, or how far they are apart.
         relation: how B's comes from A's, joined; None if it is the same, or nothing is known.
+        part: of one that changed, the size of the difference beside that of A's.
     """
 
     recipe: Recipe | None
@@ -44,6 +45,7 @@ class Match:
     state: State
     text: str = ""
     relation: Relation | None = None
+    part: float = 0.0
 
     @property
     def id(self) -> str:
@@ -184,7 +186,8 @@ def _match(recipe: Recipe, made_of: Tensor, a: Sums, b: Tensor, shapes: Shapes |
     if other is not None:
         taken = whole(other, recipe.b, tuple(b.shape), "numbers")
         return Match(taken, names, recipe.b, "related", say("weights.exchanged", name=other))
-    return Match(recipe, names, recipe.b, "changed", gap_text(made_of, b))
+    gap = gap_of(made_of, b)
+    return Match(recipe, names, recipe.b, "changed", gap.text, part=gap.part)
 
 
 def _joined_text(recipe: Recipe) -> str:
