@@ -94,6 +94,23 @@ class OtherForm(nn.Module):
         return x + self.feed(x)
 
 
+class TiedHead(nn.Module):
+    """The head is a function that reads the embedding; vectors may be put before the text, with a mask of their own."""
+
+    def __init__(self, vocab=61, dim=32):
+        super().__init__()
+        self.embedding, self.position = nn.Embedding(vocab, dim), nn.Embedding(64, dim)
+        self.attention, self.feed, self.norm = Masked(dim), FeedForward(dim), nn.LayerNorm(dim)
+        self.last, self.to_logits = nn.LayerNorm(dim), lambda x: x @ self.embedding.weight.mT
+
+    def forward(self, ids, mask=None, before_embeds=None, before_mask=None):
+        x = self.embedding(ids) + self.position.weight[: ids.shape[1]]
+        if before_embeds is not None:
+            x, mask = torch.cat([before_embeds, x], 1), torch.cat([before_mask, mask], 1)
+        x = x + self.attention(self.norm(x), mask)
+        return self.to_logits(self.last(x + self.feed(x)))
+
+
 CASES = [
     Case("OneFactor", "norm"),
     Case("Silenced", "block"),
@@ -101,4 +118,5 @@ CASES = [
     Case("GatedPreNorm", "encoder"),
     Case("Bottleneck", "block"),
     Case("OtherForm", "block"),
+    Case("TiedHead", "encoder"),
 ]

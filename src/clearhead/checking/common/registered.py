@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from clearhead.checking.kinds.kind import Found
@@ -25,7 +26,11 @@ def registered(target: Target, made: nn.Module) -> Found:
     """
     known = {id(parameter) for parameter in made.parameters()}
     parts = {id(module) for module in made.modules()}
-    lost = [(where, what) for where, what in _reached(made) if not _is_known(what, known, parts)]
+    lost = [
+        (where, what)
+        for where, what in _reached(made)
+        if not (_is_known(what, known, parts) or _is_original(what, made))
+    ]
     if not lost:
         return Found((Check("parameter.unregistered", "pass", say("common.registered", count=len(known))),))
     where, what = lost[0]
@@ -42,6 +47,14 @@ def _is_known(what: nn.Module | Tensor, known: set[int], parts: set[int]) -> boo
     if id(what) in parts:
         return True
     return all(id(value) in known or not value.requires_grad for value in what.parameters())
+
+
+def _is_original(what: nn.Module | Tensor, made: nn.Module) -> bool:
+    """Whether it is what this copy was made of: a function that its parts hold is not copied, nor is the module it is bound to."""
+    if type(what) is not type(made) or not isinstance(what, nn.Module):
+        return False
+    own, other = dict(made.named_parameters()), dict(what.named_parameters())
+    return own.keys() == other.keys() and all(torch.equal(own[name], other[name]) for name in own)
 
 
 def _reached(made: nn.Module) -> Iterator[tuple[str, nn.Module | Tensor]]:

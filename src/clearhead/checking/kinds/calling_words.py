@@ -9,7 +9,7 @@ from clearhead.checking.target import Target
 
 
 def of_another(mask: str, names: list[str], given: set[str]) -> bool:
-    """Whether a mask is named after a parameter that is left to its default: `extra_key_mask` beside `extra_keys`.
+    """Whether a mask is named after a parameter that is left to its default: `extra_key_mask` beside `extra_keys`, `prefix_mask` beside `prefix_embeds`.
 
     Args:
         mask: the parameter.
@@ -18,7 +18,8 @@ def of_another(mask: str, names: list[str], given: set[str]) -> bool:
     """
     stem = re.sub(r"_?mask$", "", mask.lower()).rstrip("s")
     others = [name.lower().rstrip("s") for name in names if name != mask and name not in given]
-    return len(stem) > 3 and any(other == stem or other.endswith(f"_{stem}") for other in others)
+    held = rf"(\w+_)?{re.escape(stem)}|{re.escape(stem)}_(embed|embedding|token|id|key|state|vector|feature)"
+    return len(stem) > 3 and any(re.fullmatch(held, other) is not None for other in others)
 
 
 def parameters_of(target: Target) -> list[inspect.Parameter]:
