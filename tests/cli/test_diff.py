@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from time import sleep
 
 import pytest
 
@@ -35,6 +36,15 @@ def test_two_models_that_are_equal(clearhead: Clearhead, two: tuple[str, str], f
     (models, tuned) = found[0]
     assert [model.source.exists() for model in models] == [True, True]
     assert tuned == {"text": "On day", "weights": None, "kind": None, "values": {}, "seed": 3}
+
+
+@pytest.mark.parametrize("moment", [0.0, 60.0])
+def test_a_comparison_that_takes_long_says_that_it_is_at_work(
+    clearhead: Clearhead, two: tuple[str, str], monkeypatch: pytest.MonkeyPatch, moment: float
+) -> None:
+    monkeypatch.setattr("clearhead.cli.diff.MOMENT", moment)
+    monkeypatch.setattr(made, "diff", lambda *_, **__: sleep(0.1) or EQUAL)
+    assert (f"comparing {two[0]} and {two[1]} ..." in clearhead("diff", *two).err) == (moment == 0.0)
 
 
 def test_other_vocabularies_and_unknown_signs_are_said(clearhead: Clearhead, trained: Path, tmp_path: Path) -> None:
