@@ -39,9 +39,9 @@ OUT = Path(__file__).parent.parent / "src" / "clearhead" / "web" / "model"
 SEED = 11
 CHARACTERS = 2_000_000
 """Of the stories to learn from; those to be judged by come from another seed."""
-VOCAB = 768
+VOCAB = 1024
 """Bytes, and what is common in both languages; two marks come behind."""
-BATCH, STEPS, LR, WARMUP = 12, 1200, 4e-3, 100
+BATCH, STEPS, LR, WARMUP = 10, 700, 4e-3, 70
 PROMPTS = {
     "en": (
         "In the barn lived a brave boy named Ben. Every evening he ate hot bread in the park. One cloudy day, a young cat named Mimi"
@@ -96,6 +96,7 @@ def trained(out: Path, steps: int) -> None:
     model = model.to(torch.bfloat16)
     judged = Windows([marked(tokenizer, stories(60_000, SEED + 1))], config.context, BATCH, 0)
     loss = evaluate(model.float(), map(judged, range(8)), next_token)
+    print(f"{loss:.3f} nats a token on other stories", flush=True)
     if out.exists():
         shutil.rmtree(out)
     versions = {name: environment(torch.device("cpu"))[name] for name in ("clearhead", "torch", "threads", "machine")}
