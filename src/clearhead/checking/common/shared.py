@@ -20,6 +20,8 @@ SHARING = r"shar(e|ed|ing)\b|albert|universal|recurren|tied[ _]layers|weight[- _
 ARCHITECTURES = r"albert|universal|recurren|looped"
 TIED = r"\b(tie|ties|tied|tying)\b|_tied?\b|\btied?_|weight[ _-]?tying|tie_?weights"
 OPTION = r"(^|_)(tie|tied|tying)(_|$)|share\w*_emb|^tie"
+PLACES = r"(^|[._])w?(pos|position|positions|positional|pe|wpe|segments?|token_?types?)([._]|$)|pos(ition)?_?emb|_pos$"
+"""Names of tables that are not of the vocabulary."""
 UNTIED = r"\b(un[- ]?tied|not[ _]tied|no[ _](weight[ _])?tying|(do|does)(n't| not) tie|never tied?|without tying|instead of tying)\b"
 
 
@@ -93,7 +95,8 @@ def tying(target: Target, made: nn.Module) -> Found:
         made: a copy of it.
     """
     tables = [(name, part.weight) for name, part in made.named_modules() if isinstance(part, nn.Embedding)]
-    heads = [(name, part.weight) for name, part in made.named_modules() if isinstance(part, nn.Linear)]
+    tables = [(name, weight) for name, weight in tables if not re.search(PLACES, name, re.IGNORECASE)]
+    heads = list(_heads(made))
     pairs = [(one, other) for one in tables for other in heads if _fits(one[1], other[1])]
     if not pairs or not _claims_tying(target):
         return Found()
@@ -105,6 +108,20 @@ def tying(target: Target, made: nn.Module) -> Found:
     )
     fault = Fault("tying.lost", "reproduced", evidence, head, say("common.fix_tying", table=table, head=head))
     return Found((Check("tying.lost", "fail", evidence, 1.0),), (fault,))
+
+
+def _heads(made: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    """Linear layers that may be the last one: none of a list of blocks, and none whose features the next one beside it takes."""
+    lists = [path for path, part in made.named_modules() if isinstance(part, nn.ModuleList) and len(part) > 0]
+    for path, part in made.named_modules():
+        if not isinstance(part, nn.Linear) or any(path.startswith(f"{each}." if each else "") for each in lists):
+            continue
+        beside = [
+            each for each in made.get_submodule(path.rpartition(".")[0]).children() if isinstance(each, nn.Linear)
+        ]
+        after = next(iter(beside[beside.index(part) + 1 :]), None)
+        if after is None or after.in_features != part.out_features:
+            yield path, part.weight
 
 
 def _fits(table: Tensor, head: Tensor) -> bool:
@@ -130,9 +147,12 @@ def _claims_tying(target: Target) -> bool:
 
 def _is_option(target: Target) -> bool:
     """Whether tying is a choice of the constructor's that no attribute keeps, and that defaults to no."""
-    with Attempt():
-        parameters = inspect.signature(target.kind_of.__init__).parameters.items()
-        return any(re.search(OPTION, name) and each.default is False for name, each in parameters)
+    for kind in inspect.getmro(target.kind_of):
+        # A derived class may leave the choice of its base as it is.
+        with Attempt():
+            parameters = inspect.signature(kind.__init__).parameters.items()
+            if any(re.search(OPTION, name) and each.default is False for name, each in parameters):
+                return True
     return False
 
 
