@@ -34,13 +34,10 @@ def _read(text: str) -> inspect.Signature:
     given = node.args
     plain = [*given.posonlyargs, *given.args]
     defaults = [None] * (len(plain) - len(given.defaults)) + list(given.defaults)
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    found = [inspect.Parameter(a.arg, kind, default=_value(d)) for a, d in zip(plain, defaults, strict=True)]
-    kind = inspect.Parameter.KEYWORD_ONLY
-    found += [
-        inspect.Parameter(a.arg, kind, default=_value(d))
-        for a, d in zip(given.kwonlyargs, given.kw_defaults, strict=True)
-    ]
+    either, named = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+    named_only = zip(given.kwonlyargs, given.kw_defaults, strict=True)
+    found = [inspect.Parameter(a.arg, either, default=_value(d)) for a, d in zip(plain, defaults, strict=True)]
+    found += [inspect.Parameter(a.arg, named, default=_value(d)) for a, d in named_only]
     return inspect.Signature(found)
 
 

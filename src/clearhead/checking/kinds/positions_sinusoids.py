@@ -107,19 +107,17 @@ def known_mistake(table: Tensor, near: float) -> str | None:
         "column j at t / 10000^(2j/D), so that sine and cosine differ": BASE ** (-2 * j / width),
         "column j at t / 10000^(j/D), so that sine and cosine differ": BASE ** (-j / width),
     }
-    for name, speeds in columns.items():
-        angle = t * speeds
-        if _close(table[:, 0 : 2 * n : 2], angle[:, 0::2].sin(), near) and _close(
-            table[:, 1 : 2 * n : 2], angle[:, 1::2].cos(), near
-        ):
-            return name
-        if _close(table[:, :n], angle[:, :n].sin(), near) and _close(table[:, n : 2 * n], angle[:, n:].cos(), near):
-            return name
-        # Even columns as sines and odd ones as cosines, put side by side.
-        even, odd = angle[:, 0::2].sin(), angle[:, 1::2].cos()
-        if _close(table[:, :n], even, near) and _close(table[:, n : 2 * n], odd, near):
-            return name
-    return None
+    return next((name for name, speeds in columns.items() if _of_columns(table, t * speeds, near)), None)
+
+
+def _of_columns(table: Tensor, angle: Tensor, near: float) -> bool:
+    """Whether each column of the table is a sine or cosine of its own angle: the two in turns, in halves, or even columns before odd ones."""
+    n = angle.shape[1] // 2
+    in_turns, in_halves = (table[:, 0 : 2 * n : 2], table[:, 1 : 2 * n : 2]), (table[:, :n], table[:, n : 2 * n])
+    turns = (angle[:, 0::2].sin(), angle[:, 1::2].cos())
+    halves = (angle[:, :n].sin(), angle[:, n:].cos())
+    ways = ((in_turns, turns), (in_halves, halves), (in_halves, turns))
+    return any(_close(of[0], wave[0], near) and _close(of[1], wave[1], near) for of, wave in ways)
 
 
 def _is(first: Tensor, second: Tensor, angle: Tensor, near: float) -> bool:
