@@ -88,7 +88,8 @@ def _parts(known: Known, make: Callable[[], nn.Module], ours: Ours, settings: Se
     for kind in sorted({component(stage) for stage in walk.gaps}, key=[name for name, _ in COMPONENTS].index):
         check = _check(known, walk, kind)
         checks.append(check)
-        if wide and check.verdict == "pass" and check.largest > EXACT:
+        seen_there = any(component(stage) == kind for stage in seen.narrow)
+        if wide and check.verdict == "pass" and check.largest > EXACT and seen_there:
             word = str(narrow).removeprefix("torch.")
             notes.append(say("families.island", part=part_word(kind), gap=f"{check.largest:.1e}", kind=word))
     found = Found(tuple(checks), tuple(faults), tuple(notes))

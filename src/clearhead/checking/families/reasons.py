@@ -14,8 +14,8 @@ from clearhead.checking.diff.variation import Variation, made
 from clearhead.checking.diff.variations import variations
 from clearhead.checking.families import algebra, fitting
 from clearhead.checking.families.parts import block_of, component, inside
-from clearhead.checking.families.sums import of_sum
-from clearhead.checking.families.walk import Gap, Walk, fitted, forced, stream_before
+from clearhead.checking.families.sums import of_sum, taken_by_norm
+from clearhead.checking.families.walk import Gap, Walk, fitted, forced
 from clearhead.checking.report import Certainty
 from clearhead.checking.strangers import Attempt
 from clearhead.formats.opened import Config
@@ -75,22 +75,22 @@ def _of_numbers(walk: Walk, config: Config, gap: Gap) -> Reason | None:
         return _reason(gap, "weights.non-finite", say("families.not_finite"), None)
     if not bool(theirs.any()):
         return _reason(gap, CHANGED, say("families.zero"), 0.0)
-    return next(_simple(walk, config, gap, theirs), None)
+    found = _simple(walk, config, gap, theirs)
+    return next((each for each in found if each.certainty == "consistent" or BETTER * each.after <= gap.largest), None)
 
 
 def _simple(walk: Walk, config: Config, gap: Gap, theirs: Tensor) -> Iterator[Reason]:
     kind = component(gap.stage)
+    yield from _of_eps(walk, config, gap, theirs)
     if kind in ("residual", "norm"):
         yield from (_reason(gap, *each) for each in of_sum(walk, config, gap, theirs))
-    factor = algebra.multiple(gap.ours, theirs, gap.allowed)
+    factor = algebra.multiple(gap.ours, theirs, gap.reached)
     if factor is not None:
         text, after = say("families.scaled", factor=f"{factor:.6g}"), apart(factor * gap.ours, theirs)
         yield _reason(gap, _scaled_id(gap.stage), text, after)
     if gap.ours.dim() == 4:
         yield from _of_attention(walk, config, gap, theirs)
-    if kind == "norm":
-        yield from _of_eps(walk, config, gap, theirs)
-    added = algebra.shift(gap.ours, theirs, gap.allowed)
+    added = algebra.shift(gap.ours, theirs, gap.reached)
     if added is not None:
         text, id = say("families.shifted", size=f"{float(added.abs().max()):.3g}"), "projection.bias"
         yield _reason(gap, "norm.shift" if kind == "norm" else id, text, apart(gap.ours + added, theirs))
@@ -109,7 +109,7 @@ def _of_angles(config: Config, gap: Gap, theirs: Tensor) -> Iterator[Reason]:
     """Another base of rotary positions, or other positions."""
     number = int(block_of(gap.stage).rpartition(".")[2])
     rotary = config.positions_of(config.sights[number])
-    found = fitting.other_angles(rotary, gap.ours, theirs, gap.allowed) if isinstance(rotary, Rotary) else None
+    found = fitting.other_angles(rotary, gap.ours, theirs, gap.reached) if isinstance(rotary, Rotary) else None
     if found is not None:
         kind, value, back = found
         own = f"{getattr(rotary, 'theta', 0):g}"
@@ -135,7 +135,7 @@ def _of_scale(walk: Walk, config: Config, gap: Gap) -> Reason | None:
     products = q @ repeat_heads(k, q.shape[-3]).transpose(-2, -1)
     rest = (scores - before * products).masked_fill(weights == 0, -torch.inf)
     found = fitting.other_scale(products, rest, repeat_heads(v, q.shape[-3]), theirs, before)
-    if found is None or found[1] > gap.allowed:
+    if found is None or found[1] > gap.reached:
         return None
     text = say("families.scale", ours=f"{before:.6g}", theirs=f"{found[0]:.6g}")
     return _reason(gap, CHANGED, text, found[1])
@@ -143,21 +143,25 @@ def _of_scale(walk: Walk, config: Config, gap: Gap) -> Reason | None:
 
 def _of_eps(walk: Walk, config: Config, gap: Gap, theirs: Tensor) -> Iterator[Reason]:
     """Another eps, whatever it is."""
-    taken = stream_before(walk, config, gap.stage)
-    bias = own_tensors(walk.model).get(f"{gap.stage}.bias", torch.zeros(()))
-    eps = None if taken is None else fitting.other_eps(config.norm, taken, gap.ours - bias, theirs - bias)
+    norm, taken = taken_by_norm(walk, config, gap.stage)
+    bias = own_tensors(walk.model).get(f"{norm}.bias", torch.zeros(()))
+    eps = (
+        None
+        if taken is None or taken.shape != theirs.shape
+        else fitting.other_eps(config.norm, taken, gap.ours - bias, theirs - bias)
+    )
     if eps is None:
         return
     changed = replace(config, norm=replace(config.norm, eps=eps))  # type: ignore[type-var]  # norms are dataclasses
     model = made(Variation("norm.eps-value", changed, "", ""), own_tensors(walk.model))
     after = apart(forced(model, walk.ids, walk.seen.tensors, walk.gaps)[gap.stage], theirs)
-    if after <= gap.allowed:
+    if after <= gap.reached:
         text = say("families.eps", ours=f"{config.norm.eps:g}", theirs=f"{eps:g}")
         yield _reason(gap, "norm.eps-value", text, after)
 
 
 def _of_heads(gap: Gap, theirs: Tensor) -> Iterator[Reason]:
-    factors = algebra.head_factors(gap.ours, theirs, gap.allowed)
+    factors = algebra.head_factors(gap.ours, theirs, gap.reached)
     if factors is not None:
         none = [head for head, factor in enumerate(factors) if factor == 0]
         others = [f"{head}: {factor:.4g}" for head, factor in enumerate(factors) if factor not in (0, 1)]
@@ -165,7 +169,7 @@ def _of_heads(gap: Gap, theirs: Tensor) -> Iterator[Reason]:
         more = say("families.heads_scaled", heads=", ".join(others)) if others else ""
         scaled = gap.ours * torch.tensor(factors, dtype=gap.ours.dtype)[:, None, None]
         yield _reason(gap, CHANGED, "; ".join(each for each in (text, more) if each), apart(scaled, theirs))
-    order = algebra.head_order(gap.ours, theirs, gap.allowed)
+    order = algebra.head_order(gap.ours, theirs, gap.reached)
     if order is not None:
         yield _reason(
             gap, "qkv.layout", say("families.heads_order", heads=_list(order)), apart(gap.ours[:, order], theirs)
@@ -215,7 +219,7 @@ def _of_variations(walk: Walk, config: Config, left: Sequence[Gap]) -> dict[str,
         for stage in some:
             gap, theirs = wanted[stage], fitted(wanted[stage].theirs, wanted[stage].ours)
             after = apart(ours[stage], theirs) if stage in ours and theirs is not None else float("inf")
-            if after <= gap.allowed and BETTER * after <= gap.largest:
+            if after <= gap.reached and BETTER * after <= gap.largest:
                 text = say("families.instead", ours=variation.text_a, theirs=variation.text_b)
                 found[stage] = _reason(gap, variation.id, text, after)
                 del wanted[stage]

@@ -52,10 +52,12 @@ def ran(known: Known, make: Callable[[], nn.Module], config: Config, ids: Ids) -
     for dtype in (torch.float64, torch.float32):
         module = make()
         narrow = narrowest(module)
+        before = {name: buffer.dtype for name, buffer in module.named_buffers()}
         module = module.to(dtype).eval()
+        rounded = [each for name, each in module.named_buffers() if before[name] != torch.float64]
         for call in _calls(module, config, ids):
             with Attempt() as attempt:
-                seen = seen_in(module, known.family.name, known.family.base, config, call)
+                seen = seen_in(module, known.family.name, known.family.base, config, call, rounded=rounded)
                 _told(seen, config)
                 return module, seen, narrow
             reason = attempt.reason
@@ -86,10 +88,9 @@ def _told(seen: Seen, config: Config) -> None:
     ):
         value = getattr(seen.result, name, None)
         if isinstance(value, Tensor):
-            seen.tensors[stage] = value.detach().clone()
-            seen.paths[stage] = ""
+            seen.keep(stage, value, "")
     if isinstance(seen.result, Tensor) and seen.result.shape[-1] == config.vocab:
-        seen.tensors[logits], seen.paths[logits] = seen.result.detach().clone(), ""
+        seen.keep(logits, seen.result, "")
 
 
 def output_of(result: Any) -> Tensor | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from clearhead.checking.families.known import place
-from clearhead.checking.families.parts import Part, attentions, parts
+from clearhead.checking.families.parts import Part, attentions, component, is_outer, parts
 
 PRODUCTS = ("matmul", "__matmul__", "bmm")
 
@@ -25,6 +25,9 @@ class Seen:
         tensors: by our names, as they were, in the order in which they came up.
         paths: the path of the module that each was seen at.
         within: those that are what a module takes: what makes them stands in the module around it.
+        narrow: those in whose making a type narrower than float64 was seen: a tensor of such a type, or a buffer that was of one.
+        since: whether one was seen after the last tensor that a component handed on.
+        anywhere: whether one was seen at all.
         visible: which key each query may see, (..., T, S) booleans, by the beginning of our names: "blocks.3.attention".
         result: what the module gave.
     """
@@ -32,11 +35,30 @@ class Seen:
     tensors: dict[str, Tensor] = field(default_factory=dict)
     paths: dict[str, str] = field(default_factory=dict)
     within: set[str] = field(default_factory=set)
+    narrow: set[str] = field(default_factory=set)
+    since: bool = False
+    anywhere: bool = False
     visible: dict[str, Tensor] = field(default_factory=dict)
     result: Any = None
 
+    def keep(self, stage: str, value: Tensor, path: str) -> None:
+        """A tensor by our name; whether it was made in a narrower type is what ran since the last part handed its own on."""
+        self.tensors[stage], self.paths[stage] = value.detach().clone(), path
+        if self.since or value.dtype != torch.float64:
+            self.narrow.add(stage)
+        if is_outer(stage):
+            self.since = False
 
-def seen_in(module: nn.Module, family: str, base: str, config: Any, call: Callable[[], Any]) -> Seen:
+
+def seen_in(
+    module: nn.Module,
+    family: str,
+    base: str,
+    config: Any,
+    call: Callable[[], Any],
+    *,
+    rounded: Collection[Tensor] = (),
+) -> Seen:
     """Run, and see.
 
     Args:
@@ -45,14 +67,18 @@ def seen_in(module: nn.Module, family: str, base: str, config: Any, call: Callab
         base: what a bare model leaves out of names.
         config: ours.
         call: runs it.
+        rounded: buffers that were of a narrower type.
     """
     seen, running = Seen(), list[str]()
     there = [name for name, _ in module.named_modules(remove_duplicate=False) if name]
     found = {prefix: place(path, base, there) for path, prefix in attentions(family, config).items()}
     cores = {prefix: path for prefix, path in found.items() if path}
     table = _found(parts(family, config), base, there)
-    with _hooked(module, table, cores, seen, running), torch.no_grad(), _Attending(seen, running, cores):
+    with _hooked(module, table, cores, seen, running), torch.no_grad(), _Attending(seen, running, cores, rounded):
         seen.result = call()
+    if seen.anywhere and any(isinstance(getattr(each, "inv_freq", None), Tensor) for each in module.modules()):
+        # Angles are made once, outside of all blocks, and are as wide as any tensor where they are used.
+        seen.narrow |= {stage for stage in seen.tensors if component(stage) == "attention"}
     return seen
 
 
@@ -106,7 +132,7 @@ def _giving(seen: Seen, part: Part) -> Callable[..., None]:
 def _keep(seen: Seen, part: Part, value: Tensor | None) -> None:
     """The first that comes up: a part that is called twice is not what the family does, and shows in what follows."""
     if value is not None and part.stage not in seen.tensors:
-        seen.tensors[part.stage], seen.paths[part.stage] = value.detach().clone(), part.path
+        seen.keep(part.stage, value, part.path)
         if part.end == "in":
             seen.within.add(part.stage)
 
@@ -114,8 +140,9 @@ def _keep(seen: Seen, part: Part, value: Tensor | None) -> None:
 class _Attending(TorchFunctionMode):
     """Queries, keys, values and masks of each attention, whether one kernel does it all or a product, a softmax and a product."""
 
-    def __init__(self, seen: Seen, running: list[str], cores: Mapping[str, str]) -> None:
+    def __init__(self, seen: Seen, running: list[str], cores: Mapping[str, str], rounded: Collection[Tensor]) -> None:
         super().__init__()
+        self.rounded = {id(each) for each in rounded}
         self.seen, self.running, self.cores = seen, running, cores
 
     def __torch_function__(
@@ -123,6 +150,11 @@ class _Attending(TorchFunctionMode):
     ) -> Any:
         result = func(*args, **(kwargs or {}))
         name = str(getattr(func, "__name__", ""))
+        if _floats(result) and (
+            any(each.dtype != torch.float64 or id(each) in self.rounded for each in _floats((args, kwargs)))
+            or any(each.dtype != torch.float64 for each in _floats(result))
+        ):
+            self.seen.since = self.seen.anywhere = True
         if self.running:
             with torch._C.DisableTorchFunction():
                 self._look(self.running[-1], name, args, kwargs or {}, result)
@@ -161,6 +193,14 @@ def _of_kernel(q: Tensor, k: Tensor, mask: Any, causal: bool) -> Tensor:
         limit = mask if mask.dtype == torch.bool else mask > torch.finfo(mask.dtype).min / 2
         allowed = allowed & limit
     return allowed.reshape(*[1] * (4 - allowed.dim()), *allowed.shape)
+
+
+def _floats(value: Any) -> list[Tensor]:
+    """Tensors that are not of whole numbers, in nested tuples, lists and mappings."""
+    if isinstance(value, Tensor):
+        return [value] if value.is_floating_point() or value.is_complex() else []
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+    return [found for each in inner for found in _floats(each)]
 
 
 def first_tensor(value: Any) -> Tensor | None:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from clearhead.checking.common.trial import apart
 from clearhead.checking.families.parts import block_of, component, inside, is_outer
 from clearhead.checking.families.theirs import Seen
+from clearhead.checking.rounding import UNIT
 from clearhead.formats.opened import Config
 from clearhead.models.choices import Parallel
 from clearhead.models.config_encoders import EncoderDecoderConfig
@@ -19,13 +20,16 @@ from clearhead.ops.tap import NO_TAP, Tap
 from clearhead.tracing.edit import Chain, Edit, Editor
 
 EXPLAINED = 2.0**-20
-"""What float32 in a norm, in angles or in a softmax may do to one part, beside the size of its numbers: 16 roundings."""
+"""What float32 in a norm, in angles or in a softmax may do to one part, beside the size of its numbers: 16 roundings. Only where it was seen."""
 
 GROWN = 4.0
 """How often what float32 does to ours may be what it does to theirs, whose order of operations is another."""
 
 EXACT = 2.0**-42
 """Rounding of float64."""
+
+PARTED = 2.0**-12
+"""How much of a difference may remain, as far as float32 might explain that, where a change of ours is the reason for it."""
 
 Ids = tuple[Tensor, ...]
 
@@ -39,7 +43,7 @@ class Gap:
         ours: what ours makes.
         theirs: what theirs made.
         largest: the largest difference beside the largest number.
-        allowed: what float32 explains.
+        allowed: what rounding explains: of float32 where one was seen to run, otherwise of float64.
     """
 
     stage: str
@@ -52,6 +56,11 @@ class Gap:
     def differs(self) -> bool:
         """Whether rounding does not explain it."""
         return not self.largest <= self.allowed
+
+    @property
+    def reached(self) -> float:
+        """What may remain where a reason is found: numbers that are sought are found to a few digits."""
+        return max(self.allowed, min(EXPLAINED, PARTED * self.largest))
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,13 +194,15 @@ def _gaps(model: nn.Module, rough: nn.Module, ids: Ids, seen: Seen, names: list[
     ours = forced(model, ids, seen.tensors, names)
     rounded = forced(rough, ids, seen.tensors, names)
     found = {}
+    exact = UNIT[torch.float64] / UNIT[next(rough.parameters()).dtype]
     for stage, tensor in ours.items():
         theirs = fitted(seen.tensors[stage], tensor)
         if theirs is None:
             if is_outer(stage):
                 found[stage] = Gap(stage, tensor, seen.tensors[stage].double(), float("inf"), EXPLAINED)
             continue
-        allowed = max(EXPLAINED, GROWN * apart(rounded[stage], tensor))
+        grown = GROWN * apart(rounded[stage], tensor)
+        allowed = max(EXPLAINED, grown) if stage in seen.narrow else max(EXACT, exact * grown)
         found[stage] = Gap(stage, tensor, theirs.double(), apart(theirs, tensor), allowed)
     return found
 
