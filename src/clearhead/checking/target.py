@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import ast
 import copy
-import importlib
-import importlib.util
 import inspect
-import linecache
 import sys
 import textwrap
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from importlib.abc import Loader
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from torch import nn
 
 from clearhead.checking.constructing import constructed
+from clearhead.checking.importing import imported, raised_at
 from clearhead.checking.settings import Settings
 from clearhead.checking.signatures import signature_of
 from clearhead.checking.strangers import Attempt, Seeded
@@ -142,7 +136,7 @@ def named(name: str) -> Any:
     place, _, attribute = name.rpartition(":")
     if not place or not attribute:
         raise UserError(say("check.no_name", name=name))
-    found: Any = _imported(place)
+    found: Any = imported(place)
     for part in attribute.split("."):
         if not hasattr(found, part):
             known = _own_names(found)
@@ -200,8 +194,11 @@ def _own_names(place: Any) -> str:
 
 
 def _of_factory(factory: Callable[[], Any], name: str, settings: Settings) -> Target:
-    with Seeded():
+    with Seeded(), Attempt() as attempt:
         made = factory()
+    if attempt.error is not None:
+        line = raised_at(attempt.error) or "-"
+        raise UserError(say("check.factory_raises", name=name, reason=attempt.reason, line=line)) from attempt.error
     if isinstance(made, type) or (callable(made) and not isinstance(made, nn.Module)):
         return target_of(made, name, settings)
     return _of_instance(made, name, {}, factory)
@@ -244,41 +241,3 @@ def _needs_nothing(function: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return all(p.default is not p.empty or p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters)
-
-
-def _imported(place: str) -> ModuleType:
-    """The module of a file or of a dotted name."""
-    if not place.endswith(".py"):
-        _look_in("")
-        return _executed(partial(importlib.import_module, place), place)
-    path = Path(place)
-    if not path.is_file():
-        raise UserError(say("check.no_file", path=path))
-    # Its own folder is where it finds its neighbours, as when it is run.
-    _look_in(str(path.resolve().parent))
-    # A name that no other module has: by its name a class is asked for its source, and two files may be called alike.
-    name = f"{path.stem}_{zlib.crc32(str(path.resolve()).encode()):08x}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    linecache.checkcache(str(path))
-    return _executed(partial(_execute, spec.loader, module), place)
-
-
-def _look_in(folder: str) -> None:
-    """Let imports look there first."""
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
-
-
-def _execute(loader: Loader, module: ModuleType) -> ModuleType:
-    loader.exec_module(module)
-    return module
-
-
-def _executed(load: Callable[[], ModuleType], place: str) -> ModuleType:
-    with Attempt() as attempt:
-        return load()
-    raise UserError(say("check.import_failed", place=place, reason=attempt.reason)) from attempt.error

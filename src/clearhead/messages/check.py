@@ -21,6 +21,14 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{place} cannot be imported: {reason}; mend that first",
         "无法导入 {place}：{reason}；请先修复",
     ),
+    "check.import_relative": (
+        "{place} cannot be imported by itself: it has relative imports, and no __init__.py stands beside it; name it as package.module:NAME, or add the __init__.py",
+        "{place} 无法单独导入：其中有相对导入，而旁边没有 __init__.py；请写成 package.module:NAME，或补上 __init__.py",
+    ),
+    "check.factory_raises": (
+        "the factory {name} raises {reason} ({line}); mend that first, or name a class",
+        "工厂函数 {name} 抛出 {reason}（{line}）；请先修复，或指明一个类",
+    ),
     "check.no_parameter": (
         "{name} has no parameter {parameter}; --set takes the names of its constructor",
         "{name} 没有参数 {parameter}；--set 只接受其构造函数的参数名",

@@ -150,7 +150,7 @@ def _is_option(target: Target) -> bool:
     for kind in inspect.getmro(target.kind_of):
         # A derived class may leave the choice of its base as it is.
         with Attempt():
-            parameters = inspect.signature(kind.__init__).parameters.items()
+            parameters = inspect.signature(vars(kind)["__init__"]).parameters.items()
             if any(re.search(OPTION, name) and each.default is False for name, each in parameters):
                 return True
     return False
