@@ -56,7 +56,7 @@ def page(found: Mapping[str, Any]) -> str:
 def _reason(reason: Mapping[str, Any]) -> str:
     return (
         f"<section class='reason'><h3><code>{escape(reason['id'])}</code> · <code>{escape(said.word(reason['place']))}</code></h3>"
-        f"<p>{escape(reason['text'])}</p><p>{escape(said.certainty(reason['certainty']))}; {escape(said.remains(reason))}</p></section>"
+        f"<p>{escape(reason['text'])}</p><p>{escape('; '.join(filter(None, (said.certainty(reason['certainty']), said.remains(reason)))))}</p></section>"
     )
 
 

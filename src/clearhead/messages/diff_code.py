@@ -5,11 +5,36 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{name} could not be run on these inputs: {reason}; name its kind (--kind), or wrap it so that it takes what the other takes",
         "无法用这些输入运行 {name}：{reason}；请指明其类别（--kind），或把它包装成接受与另一方相同的输入",
     ),
+    "diff.no_tensor": (
+        "{name} gives no tensor, but a {kind}; let its forward return a tensor, or a tuple or dict that has one",
+        "{name} 返回的不是张量，而是 {kind}；请让它的 forward 返回张量，或含张量的元组或字典",
+    ),
     "diff.inputs_differ": (
-        "{a} and {b} do not take the same inputs ({reason}); wrap one of them so that it takes what the other takes",
-        "{a} 与 {b} 接受的输入不同（{reason}）；请包装其中一个，使它接受与另一个相同的输入",
+        "{a} and {b} do not take the same inputs: on {given}, {who} raised {reason}; mend that, or wrap one of them so that it takes what the other takes",
+        "{a} 与 {b} 接受的输入不同：输入为{given}时，{who} 抛出 {reason}；请改正，或包装其中一个，使它接受与另一个相同的输入",
+    ),
+    "diff.inputs_unknown": (
+        "{a} and {b} do not take the same inputs as far as is known: no way was found to call {who} ({reason}); name its kind (--kind), or give --call",
+        "目前看来 {a} 与 {b} 接受的输入不同：没有找到调用 {who} 的方法（{reason}）；请指明其类别（--kind），或给出 --call",
+    ),
+    "diff.further_alone": (
+        "{side} gives more than its result, which was not compared: {names}",
+        "{side} 在结果之外还给出了未比较的内容：{names}",
+    ),
+    "diff.further_result": (
+        "compared is {name} of {side}, which has the shape of the other's result",
+        "比较的是 {side} 的 {name}，其形状与另一方的结果一致",
+    ),
+    "diff.last_only": (
+        "{side} gives what belongs to the last position alone; it was asked for each position",
+        "{side} 只给出最后一个位置的结果；已逐个位置询问",
     ),
     "diff.given_ids": ("{rows} x {length} random ids below {vocab}", "{rows} x {length} 个小于 {vocab} 的随机编号"),
+    "diff.given_both": ("{first}, then {second}", "{first}，再用 {second}"),
+    "diff.broken": (
+        "{side} gives {what} from {place} on; numbers beyond that cannot be compared",
+        "{side} 从 {place} 起给出 {what}；此后的数值无法比较",
+    ),
     "diff.given_vectors": ("random vectors of shape {shapes}", "形状为 {shapes} 的随机向量"),
     "diff.given_text": ("the {count} ids of the text", "文本的 {count} 个编号"),
     "diff.no_ids": ("the text has no tokens; give a longer one", "文本没有任何词元；请给更长的文本"),

@@ -52,6 +52,14 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "they part at {place}: the shapes are not the same; {count} stages before it are equal (on {given})",
         "从 {place} 开始不同：形状不一致；此前 {count} 个阶段相等（输入：{given}）",
     ),
+    "diff.parts_in_numbers": (
+        "they part at {place}: {text}; {count} stages before it are equal (on {given})",
+        "从 {place} 开始不同：{text}；此前 {count} 个阶段相等（输入：{given}）",
+    ),
+    "diff.unreached": (
+        "not equal: weights differ that these inputs do not reach ({names}); all {count} stages of {a} and {b} are equal on {given}",
+        "不相等：有些权重不同，而这些输入没有触及它们（{names}）；以 {given} 比较，{a} 与 {b} 的 {count} 个阶段都相等",
+    ),
     "diff.no_size": ("no size", "无法度量"),
     "diff.held_equal": ("equal", "相等"),
     "diff.held_island": ("equal to float32", "在 float32 内相等"),

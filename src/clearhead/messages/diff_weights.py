@@ -109,6 +109,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{different} of {number} numbers differ, by up to {largest}; the difference is {part} of A's size",
         "{number} 个数中有 {different} 个不同，最多差 {largest}；差的大小是 A 的 {part}",
     ),
+    "weights.nan": (
+        "{a} of A's {number} numbers and {b} of B's are NaN",
+        "{number} 个数中，A 有 {a} 个、B 有 {b} 个为 NaN",
+    ),
     "copying.given": (
         "{number} of B's {all} parameters were given A's numbers; {kept} of them had the same already",
         "B 的 {all} 个参数中有 {number} 个换成了 A 的数；其中 {kept} 个原来就相同",

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+import clearhead
 from clearhead.checking.case import Case
-from clearhead.checking.diff.side import Given, Walk
+from clearhead.checking.diff.outputs import NoTensorError, beside, first_tensor
+from clearhead.checking.diff.side import Given, Output, Walk
 from clearhead.checking.diff.stages import CodeStage, Reader
 from clearhead.checking.guess import guessed
 from clearhead.checking.kinds.kind import NoInterfaceError
 from clearhead.checking.kinds.lm_calling import Given as Beside
-from clearhead.checking.kinds.lm_calling import Output
+from clearhead.checking.kinds.lm_calling import Output as Logits
 from clearhead.checking.kinds.lm_case import LmCase, logits_of, raw
 from clearhead.checking.kinds.table import KINDS
 from clearhead.checking.settings import Settings
@@ -24,8 +28,15 @@ from clearhead.checking.target import Target
 from clearhead.checking.watch import watched
 from clearhead.messages import UserError, say
 
+LIBRARIES = (str(Path(torch.__file__).parent), str(Path(clearhead.__file__).parent), "<")
+"""Where no author's line is."""
+
 COMPARED = tuple(name for name in KINDS if name not in ("loss", "sampler"))
 """Kinds whose result is a tensor of positions."""
+
+
+LONG = 200
+"""As much is told of what was tried."""
 
 
 class Opened(NamedTuple):
@@ -35,11 +46,13 @@ class Opened(NamedTuple):
         kind: as what it was opened; "" if no kind fits.
         found: what the kind knows of it.
         case: one way to run it.
+        tried: why no kind fits, as the first that was tried says it.
     """
 
     kind: str
     found: Any
     case: Case
+    tried: str = ""
 
 
 @dataclass(frozen=True)
@@ -114,10 +127,16 @@ class CodeSide:
         return made.to(dtype).eval() if dtype is not None else made.eval()
 
     def takes(self, given: Given) -> str:
-        """Why it does not take these inputs, "" if it does."""
+        """Why it does not take these inputs, "" if it does.
+
+        Raises:
+            NoTensorError: if it does, and gives no tensor.
+        """
         with Attempt() as attempt, torch.no_grad():
             self._result(self.module(self.opened.case.dtype), self._typed(given))
-        return attempt.reason
+        if isinstance(attempt.error, NoTensorError):
+            raise attempt.error
+        return raised(attempt)
 
     def run(self, given: Given) -> Walk:
         """A forward, in evaluation mode and float64 (float32 where the code refuses that), watched.
@@ -126,6 +145,9 @@ class CodeSide:
             UserError: if it does not take the inputs.
         """
         fed, module = self._typed(given), self.module(self.opened.case.dtype)
+        given_back: list[Any] = []
+        if isinstance(module, nn.Module):
+            module.register_forward_hook(lambda _module, _inputs, output: given_back.append(output))
         with Attempt() as attempt, torch.no_grad(), Seeded():
             record = watched(
                 module if isinstance(module, nn.Module) else None, lambda: self._result(module, fed), live=True
@@ -133,8 +155,15 @@ class CodeSide:
             reader = Reader(record, module if isinstance(module, nn.Module) else None, fed)
             stages = reader.read()
             whole = self._whole(fed)
-            return Walk(_ended(stages, record.result if whole is None else whole), reader.narrowest)
-        raise UserError(say("diff.code_raises", name=self.name, reason=attempt.reason)) from attempt.error
+            further = {
+                name: Output(each, _ended(stages, each))
+                for name, each in (beside(given_back[-1], record.result) if given_back else {}).items()
+            }
+            ended = _ended(stages, record.result if whole is None else whole)
+            return Walk(ended, reader.narrowest, further, last_only=whole is not None)
+        if isinstance(attempt.error, NoTensorError):
+            raise attempt.error
+        raise UserError(say("diff.code_raises", name=self.name, reason=raised(attempt))) from attempt.error
 
     def _typed(self, given: Given) -> tuple[Tensor, ...]:
         kind = self.opened.case.dtype
@@ -146,7 +175,7 @@ class CodeSide:
         """The result of one call; what a model gives of the last position alone is asked for once here."""
         case = self.opened.found
         if isinstance(case, LmCase) and case.last_only:
-            found: Output = raw(case, module, fed[0], Beside())
+            found: Logits = raw(case, module, fed[0], Beside())
             return found.logits
         return self.opened.case.run(module, fed)
 
@@ -170,15 +199,16 @@ def open_code(target: Target, settings: Settings) -> CodeSide:
     """
     if settings.kind is not None and settings.kind not in COMPARED:
         raise UserError(say("check.no_kind", kind=settings.kind, known=", ".join(COMPARED)))
+    tried = ""
     for name in [settings.kind] if settings.kind else guessed(target):
         if name not in COMPARED:
             continue
         with Attempt() as attempt:
             found = KINDS[name].open(target, settings)
             return CodeSide(target, Opened(name, found, found.case))
-        if attempt.error is not None and not isinstance(attempt.error, NoInterfaceError | UserError):
-            continue
-    return CodeSide(target, Opened("", None, _plain(target, settings)))
+        known = isinstance(attempt.error, NoInterfaceError | UserError)
+        tried = tried or (str(attempt.error)[:LONG] if known else raised(attempt))
+    return CodeSide(target, Opened("", None, _plain(target, settings), tried))
 
 
 def _plain(target: Target, settings: Settings) -> Case:
@@ -186,9 +216,7 @@ def _plain(target: Target, settings: Settings) -> Case:
 
     def run(module: Any, given: tuple[Tensor, ...]) -> Tensor:
         result = settings.call(module, *given) if settings.call is not None else module(*given)
-        while not isinstance(result, Tensor):
-            result = next(iter(result.values() if isinstance(result, Mapping) else result))
-        return result
+        return first_tensor(result, target.name)
 
     return Case(target, lambda *_: (), run)
 
@@ -206,3 +234,12 @@ def _ended(stages: tuple[CodeStage, ...], result: Tensor) -> tuple[CodeStage, ..
     last = (len(stages) - 1,) if stages else ()
     where = stages[-1].where if stages else ""
     return (*stages, CodeStage("output", result.detach().clone(), where, (), "output", last))
+
+
+def raised(attempt: Attempt) -> str:
+    """What was raised, and the line of the author's code that did: "ValueError: no such head (att.py:8)"; "" if nothing was."""
+    if attempt.error is None:
+        return ""
+    frames = traceback.extract_tb(attempt.error.__traceback__)
+    outside = [each for each in frames if not each.filename.startswith(LIBRARIES) and each.lineno]
+    return f"{attempt.reason} ({Path(outside[-1].filename).name}:{outside[-1].lineno})" if outside else attempt.reason

@@ -15,9 +15,10 @@ from clearhead.checking.diff.explain import explained
 from clearhead.checking.diff.formulas import formula_reasons
 from clearhead.checking.diff.giving import is_fresh, shared_weights, weights_of_other
 from clearhead.checking.diff.hints import suggested
-from clearhead.checking.diff.inputs import inputs_for
+from clearhead.checking.diff.inputs import inputs_for, longer
 from clearhead.checking.diff.ours import ModelSide, model_side
 from clearhead.checking.diff.report import Difference, Pair, Reason
+from clearhead.checking.diff.results import beside_alone, beside_apart, broken, chosen, shaped_apart
 from clearhead.checking.diff.side import Given, Side, Tuned, Walk
 from clearhead.checking.diff.towards import IDLE, differing, shown, sizes_apart, towards
 from clearhead.checking.diff.trained import trained_apart
@@ -28,6 +29,9 @@ from clearhead.checking.target import named, target_of
 from clearhead.formats.find import is_there
 from clearhead.formats.load import Loaded
 from clearhead.messages import say
+
+CHEAP = 5_000_000
+"""Two whose stages hold fewer numbers than this are compared at a second length."""
 
 
 def diff(
@@ -93,21 +97,67 @@ def compare(one: Opened, other: Opened, tuned: Tuned) -> Difference:
     shared = shared_weights(one.side, other.side, tuned.weights, (one.fresh, other.fresh))
     a, b = shared.a, shared.b
     given = inputs_for(a, b, tuned)
-    walks = a.run(given), b.run(given)
-    pairs = aligned(*walks)
-    first, notes = parting(pairs), [*of_words(a, b, tuned.text), *shared.notes, *islands(walks, pairs), *idle(a, b)]
+    seen = walked(a, b, given)
+    if parting(seen.pairs) is None and _cheap(seen.walks) and (more := longer(a, b, given, tuned)) is not None:
+        second = walked(a, b, more)
+        if parting(second.pairs) is None:
+            given = Given(given.inputs, say("diff.given_both", first=given.text, second=more.text))
+        else:
+            seen, given = second, more
+    walks, pairs, first = seen.walks, seen.pairs, parting(seen.pairs)
+    notes = [*of_words(a, b, tuned.text), *shared.notes, *seen.notes, *islands(walks, pairs), *idle(a, b)]
     reasons: tuple[Reason, ...] = ()
     sizes = sizes_apart(a.config, b.config) if isinstance(a, ModelSide) and isinstance(b, ModelSide) else ""
-    if first is not None and sizes:
+    if seen.broken is not None:
+        reasons = (seen.broken,)
+    elif first is not None and sizes:
         text = say("diff_ours.sizes", sizes=sizes)
         reasons = (Reason("config.sizes", "consistent", first.a or first.b, text, first.largest, first.largest),)
     elif first is not None and (trained := trained_apart(a, b, shared.found, first)) is not None:
         reasons = (trained,)
-    elif first is not None:
+    elif first is not None and not seen.settled:
         reasons, left = why(a, b, walks, given, shared.found)
         if reasons and left is not None:
             notes.append(say("diff_ours.left", place=left.a or left.b, gap=f"{left.largest:.1e}"))
-    return Difference(a.name, b.name, given.text, shared.whose, pairs, first, reasons, shared.tensors, tuple(notes))
+    unreached = shared.changed if first is None else ()
+    told = a.name, b.name, given.text, shared.whose, pairs, first, reasons, shared.tensors, tuple(notes)
+    return Difference(*told, unreached)
+
+
+class Walked(NamedTuple):
+    """Two walks, held beside each other.
+
+    Args:
+        walks: of A and of B.
+        pairs: their stages.
+        notes: what is to be said of their results.
+        broken: that one of the two gives no numbers; None if both do.
+        settled: whether what differs is beside the stages, so that no reason is searched in them.
+    """
+
+    walks: tuple[Walk, Walk]
+    pairs: tuple[Pair, ...]
+    notes: tuple[str, ...] = ()
+    broken: Reason | None = None
+    settled: bool = False
+
+
+def walked(a: Side, b: Side, given: Given) -> Walked:
+    """Both run and compared: their stages, then their results and what they give beside them."""
+    walks, notes = chosen(a.run(given), b.run(given))
+    pairs = aligned(*walks)
+    if (lost := broken(*walks, pairs)) is not None:
+        return Walked(walks, lost.pairs, notes, lost.reason)
+    if parting(pairs) is not None:
+        return Walked(walks, pairs, notes)
+    apart = (*shaped_apart(*walks, pairs)[-1:], *beside_apart(*walks))
+    pairs = (*pairs[:-1], *apart)
+    return Walked(walks, pairs, (*notes, *beside_alone(*walks)), settled=parting(pairs) is not None)
+
+
+def _cheap(walks: tuple[Walk, Walk]) -> bool:
+    """Whether both can be run at a greater length without much ado."""
+    return sum(stage.value.numel() for walk in walks for stage in walk.stages) < CHEAP
 
 
 def why(

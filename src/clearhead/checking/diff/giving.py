@@ -15,7 +15,7 @@ from clearhead.checking.diff.copying import Fitted, fitted, turned_in
 from clearhead.checking.diff.ours import ModelSide
 from clearhead.checking.diff.report import TensorRow
 from clearhead.checking.diff.side import Side
-from clearhead.checking.diff.weights import Match, compared, matches, shapes_of
+from clearhead.checking.diff.weights import Match, matches, shapes_of
 from clearhead.checking.strangers import Attempt, Seeded
 from clearhead.messages import UserError, say
 
@@ -30,6 +30,7 @@ class Shared(NamedTuple):
         tensors: how the weights are to each other, or what became of those that were given.
         notes: what is to be said of it.
         found: what the rows were made of, where the two name their tensors alike.
+        changed: names of tensors that differ, where each side has its own.
     """
 
     a: Side
@@ -38,6 +39,7 @@ class Shared(NamedTuple):
     tensors: tuple[TensorRow, ...]
     notes: tuple[str, ...] = ()
     found: tuple[Match, ...] | None = None
+    changed: tuple[str, ...] = ()
 
 
 def shared_weights(a: Side, b: Side, asked: str | None, fresh: tuple[bool, bool]) -> Shared:
@@ -63,16 +65,27 @@ def shared_weights(a: Side, b: Side, asked: str | None, fresh: tuple[bool, bool]
         return Shared(taken, b, "own", held(taken, b), (*notes, *found.notes))
     if isinstance(a, ModelSide) and isinstance(b, ModelSide):
         pairs = matches(a.weights, b.weights, shapes=shapes_of(a.config))
-        return Shared(a, b, "own", tuple(match.row for match in pairs), found=pairs)
-    return Shared(a, b, "own", held(a, b))
+        return Shared(a, b, "own", tuple(match.row for match in pairs), found=pairs, changed=changed(pairs))
+    pairs = held_pairs(a, b)
+    return Shared(a, b, "own", tuple(match.row for match in pairs), changed=changed(pairs))
+
+
+def changed(pairs: Iterable[Match]) -> tuple[str, ...]:
+    """The tensors that surely differ, by their names in A."""
+    return tuple(match.a for match in pairs if match.surely)
 
 
 def held(a: Side, b: Side) -> tuple[TensorRow, ...]:
+    """How the weights of two are to each other."""
+    return tuple(match.row for match in held_pairs(a, b))
+
+
+def held_pairs(a: Side, b: Side) -> tuple[Match, ...]:
     """How the weights of two are to each other; a matrix that one holds (in, out) and the other (out, in) is the same one."""
     ours = next((side for side in (a, b) if isinstance(side, ModelSide)), None)
     shapes = None if ours is None else shapes_of(ours.config)
     one, other = (_upright(side) for side in (a, b))
-    return compared(one, other, shapes=shapes)
+    return matches(one, other, shapes=shapes)
 
 
 def _upright(side: Side) -> Mapping[str, Tensor]:

@@ -12,6 +12,9 @@ from clearhead.messages import UserError, say
 ROWS, LENGTHS = 2, (11, 7, 5, 16, 32, 64, 3, 2, 1)
 """Sizes unlike each other and unlike the usual numbers of heads; lengths are tried in this order."""
 
+LONGER = (40, 24, 16)
+"""Equal results are asked for once more at the first of these that both take: a window of 32 keys hides something then."""
+
 COUNT = {"encoder-decoder": 2}
 """How many inputs a model of ours takes, by its architecture; one if not named."""
 
@@ -29,14 +32,43 @@ def inputs_for(a: Side, b: Side, tuned: Tuned) -> Given:
     """
     if tuned.text is not None:
         return _of_text(a, b, tuned.text)
-    reasons = []
+    first: UserError | None = None
     for length in LENGTHS:
         for given in _drawn(a, b, length, tuned.seed):
-            reason = next((each for each in (_refused(a, given), _refused(b, given)) if each), "")
-            if not reason:
+            refusal = _refusal(a, b, given)
+            if refusal is None:
                 return given
-            reasons.append(reason)
-    raise UserError(say("diff.inputs_differ", a=a.name, b=b.name, reason=next(iter(reasons), "-")))
+            first = first or refusal
+    raise first or _unknown(a, b)
+
+
+def longer(a: Side, b: Side, given: Given, tuned: Tuned) -> Given | None:
+    """Longer inputs, which reach beyond what a short window sees; None if a text was given, or no longer ones are taken by both."""
+    length = given.inputs[-1].shape[1] if given.inputs and given.inputs[-1].dim() > 1 else 0
+    if tuned.text is not None or not length:
+        return None
+    for wanted in (n for n in LONGER if n > length):
+        for each in _drawn(a, b, wanted, tuned.seed):
+            if _refusal(a, b, each) is None:
+                return each
+    return None
+
+
+def _refusal(a: Side, b: Side, given: Given) -> UserError | None:
+    """Which of the two does not take the inputs, and why; None if both do."""
+    for who, side in (("A", a), ("B", b)):
+        if reason := _refused(side, given):
+            said = say("diff.inputs_differ", a=a.name, b=b.name, given=given.text, who=who, reason=reason)
+            return UserError(said)
+    return None
+
+
+def _unknown(a: Side, b: Side) -> UserError:
+    """That nothing is known of what one of the two takes."""
+    sides = [(who, side) for who, side in (("A", a), ("B", b)) if isinstance(side, CodeSide) and not side.kind]
+    who, side = sides[0] if sides else ("A", a)
+    reason = side.opened.tried if isinstance(side, CodeSide) else ""
+    return UserError(say("diff.inputs_unknown", a=a.name, b=b.name, who=who, reason=reason or "-"))
 
 
 def _refused(side: Side, given: Given) -> str:

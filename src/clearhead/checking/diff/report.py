@@ -22,7 +22,7 @@ class Pair:
         a: its name in A: "blocks.0.attention.q", "h.0.attn.c_attn", "softmax (att.py:31)".
         b: in B, "" if it has no partner.
         shape: in A.
-        largest: the largest difference beside the largest number; infinity if shapes differ.
+        largest: the largest difference beside the largest number; infinity if shapes differ, NaN where one gives no number.
         allowed: what rounding explains.
         held: the verdict.
         where: the line of B's code that made it, "att.py:31"; A's if B is no code; "" if neither is.
@@ -89,6 +89,7 @@ class Difference:
         reasons: why, the first cause first.
         tensors: the weights.
         notes: what is legal and worth knowing: a float32 island, a difference of names.
+        unreached: tensors of A that differ in B though no stage does: what both were given does not reach them.
     """
 
     a: str
@@ -100,11 +101,12 @@ class Difference:
     reasons: tuple[Reason, ...]
     tensors: tuple[TensorRow, ...]
     notes: tuple[str, ...] = ()
+    unreached: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
-        """Whether the two are equal to rounding, in their results and at every stage that both have."""
-        return self.first is None
+        """Whether the two are equal to rounding, in their results, at every stage that both have, and in their weights."""
+        return self.first is None and not self.unreached
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON has it."""

@@ -46,6 +46,17 @@ def verdict(found: Mapping[str, Any]) -> str:
         worst = max(compared, key=_beside_allowed, default=None)
         if worst is None or not comparable(found):
             return say("diff.nothing", a=found["a"], b=found["b"])
+        if found.get("unreached"):
+            names = ", ".join(word(name) for name in found["unreached"][:AROUND])
+            names += f" + {len(found['unreached']) - AROUND}" if len(found["unreached"]) > AROUND else ""
+            return say(
+                "diff.unreached",
+                names=names,
+                count=len(compared),
+                a=found["a"],
+                b=found["b"],
+                given=found["given"],
+            )
         largest, allowed = number(worst["largest"]), number(worst["allowed"])
         return say(
             "diff.equal",
@@ -57,7 +68,10 @@ def verdict(found: Mapping[str, Any]) -> str:
             allowed=allowed,
         )
     first = found["first"]
-    before = compared[: next((n for n, pair in enumerate(compared) if pair == first), 0)]
+    before = compared[: next((n for n, pair in enumerate(compared) if is_first(pair, first)), 0)]
+    if math.isnan(first["largest"]):
+        text = next((each["text"] for each in found["reasons"]), say("diff.no_size"))
+        return say("diff.parts_in_numbers", place=place(first), text=text, count=len(before), given=found["given"])
     if math.isinf(first["largest"]):
         return say("diff.parts_in_shape", place=place(first), count=len(before), given=found["given"])
     return say(
@@ -68,6 +82,11 @@ def verdict(found: Mapping[str, Any]) -> str:
         largest=number(first["largest"]),
         allowed=number(first["allowed"]),
     )
+
+
+def is_first(pair: Mapping[str, Any], first: Mapping[str, Any]) -> bool:
+    """Whether a pair is the one at which the two part; NaN is not equal to itself."""
+    return all(pair[key] == first[key] for key in ("a", "b", "held", "where"))
 
 
 def _beside_allowed(pair: Mapping[str, Any]) -> float:
@@ -123,7 +142,9 @@ def certainty(name: str) -> str:
 
 
 def remains(reason: Mapping[str, Any]) -> str:
-    """What of the difference a reason explains."""
+    """What of the difference a reason explains; "" where nothing was changed, or nothing can be said."""
+    if reason["certainty"] != "reproduced" or not math.isfinite(reason["before"]):
+        return ""
     return say("diff.remains", before=number(reason["before"]), after=number(reason["after"]))
 
 
@@ -154,7 +175,7 @@ def around(found: Mapping[str, Any], *, every: bool = False) -> list[int]:
         return list(range(len(pairs)))
     if found["first"] is None:
         return [len(pairs) - 1]
-    at = next((n for n, pair in enumerate(pairs) if pair == found["first"]), 0)
+    at = next((n for n, pair in enumerate(pairs) if is_first(pair, found["first"])), 0)
     # What has no partner says nothing of where the two part.
     before = [n for n in range(at) if pairs[n]["held"] != "unpaired"]
     after = [n for n in range(at + 1, len(pairs)) if pairs[n]["held"] != "unpaired"]
@@ -169,7 +190,7 @@ def table(found: Mapping[str, Any], *, every: bool = False) -> Iterator[str]:
     for n, cells in zip([None, *chosen], rows, strict=True):
         if n is not None and n not in {0, chosen[0]} and n - 1 not in chosen:
             yield "    ..."
-        mark = ">" if n is not None and found["first"] is not None and pairs[n] == found["first"] else " "
+        mark = ">" if n is not None and found["first"] is not None and is_first(pairs[n], found["first"]) else " "
         padded = (cell + " " * (width - columns_of(cell)) for cell, width in zip(cells, widths, strict=True))
         yield f"  {mark} {'  '.join(padded)}".rstrip()
 
@@ -178,7 +199,8 @@ def _reason(reason: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     yield f"{reason['id']}  ({word(reason['place'])}): {certainty(reason['certainty'])}"
     yield f"  {reason['text']}"
-    yield f"  {remains(reason)}"
+    if told := remains(reason):
+        yield f"  {told}"
 
 
 def _weights(found: Mapping[str, Any], every: bool) -> Iterator[str]:

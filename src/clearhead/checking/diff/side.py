@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -42,6 +42,18 @@ class Given:
     text: str
 
 
+class Output(NamedTuple):
+    """A tensor that a forward gave beside its result.
+
+    Args:
+        value: a copy.
+        stages: those up to it.
+    """
+
+    value: Tensor
+    stages: tuple[Stage, ...]
+
+
 @dataclass(frozen=True)
 class Walk:
     """One forward of a side.
@@ -49,10 +61,14 @@ class Walk:
     Args:
         stages: in the order in which they were made; the last is the result.
         narrowest: the narrowest number type that was used inside.
+        further: what else the forward gave, by where it lies: "pooler_output", "[1]".
+        last_only: whether the code itself gives what belongs to the last position alone, and was asked for each.
     """
 
     stages: tuple[Stage, ...]
     narrowest: torch.dtype = torch.float64
+    further: Mapping[str, Output] = field(default_factory=dict)
+    last_only: bool = False
 
 
 class Side(Protocol):

@@ -22,6 +22,9 @@ from clearhead.messages import say
 ANGLES = re.compile(r"inv_freq|(^|[._])(sin|cos|freqs?(_cis)?|pe|position_ids|rope_cache)$")
 """What tables are called that are computed, not trained."""
 
+MOST, ROUNDED = 0.5, 1e-6
+"""Tensors of which less than this differs are a pair whatever they are called; and what a conversion may have changed."""
+
 __all__ = ["Match", "Shapes", "compared", "matches", "related", "shapes_of"]
 
 
@@ -37,6 +40,7 @@ class Match:
         text: what relates them, or how far they are apart.
         relation: how B's comes from A's, joined; None if it is the same, or nothing is known.
         part: of one that changed, the size of the difference beside that of A's.
+        share: of one that changed, how many of its numbers differ, as a part of all.
     """
 
     recipe: Recipe | None
@@ -46,6 +50,7 @@ class Match:
     text: str = ""
     relation: Relation | None = None
     part: float = 0.0
+    share: float = 1.0
 
     @property
     def id(self) -> str:
@@ -53,6 +58,12 @@ class Match:
         if self.relation is not None:
             return self.relation.id
         return "weights.exchanged" if self.state == "related" else ""
+
+    @property
+    def surely(self) -> bool:
+        """Whether the two belong together and differ by more than rounding: they have one name, or most of their numbers."""
+        paired = plain_name(self.a) == plain_name(self.b) or self.share < MOST
+        return self.state == "changed" and self.part > ROUNDED and paired
 
     @property
     def row(self) -> TensorRow:
@@ -187,7 +198,7 @@ def _match(recipe: Recipe, made_of: Tensor, a: Sums, b: Tensor, shapes: Shapes |
         taken = whole(other, recipe.b, tuple(b.shape), "numbers")
         return Match(taken, names, recipe.b, "related", say("weights.exchanged", name=other))
     gap = gap_of(made_of, b)
-    return Match(recipe, names, recipe.b, "changed", gap.text, part=gap.part)
+    return Match(recipe, names, recipe.b, "changed", gap.text, part=gap.part, share=gap.share)
 
 
 def _joined_text(recipe: Recipe) -> str:

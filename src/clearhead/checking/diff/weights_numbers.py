@@ -158,10 +158,12 @@ class Gap(NamedTuple):
     Args:
         text: in a sentence.
         part: the size of the difference beside that of A's; infinity if A's is zero, or the shapes differ.
+        share: how many of the numbers differ, as a part of all.
     """
 
     text: str
     part: float
+    share: float = 1.0
 
 
 def gap_of(one: Tensor, other: Tensor) -> Gap:
@@ -176,6 +178,11 @@ def gap_of(one: Tensor, other: Tensor) -> Gap:
         different += int(torch.count_nonzero(gap))
         squares, size = squares + float(gap.square().sum()), size + float(wide.square().sum())
         largest = max(largest, float(gap.abs().max()) if gap.numel() else 0.0)
+    share = different / max(1, one.numel())
+    if math.isnan(squares) or math.isnan(size):
+        lost = [int(each.isnan().sum()) for each in (one, other)]
+        if any(lost):
+            return Gap(say("weights.nan", a=lost[0], b=lost[1], number=one.numel()), math.inf, share)
     part = math.sqrt(squares / size) if size else math.inf
     return Gap(
         say(
@@ -186,4 +193,5 @@ def gap_of(one: Tensor, other: Tensor) -> Gap:
             part=f"{part:.1%}" if size else "-",
         ),
         part,
+        share,
     )
