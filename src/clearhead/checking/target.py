@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from clearhead.checking.constructing import constructed
 from clearhead.checking.importing import imported, raised_at
@@ -206,7 +207,7 @@ def _of_factory(factory: Callable[[], Any], name: str, settings: Settings) -> Ta
 
 def _of_instance(made: Any, name: str, values: dict[str, Any], again: Callable[[], Any] | None) -> Target:
     """A target whose copies are copies of one instance, or built again where that cannot be copied."""
-    pristine = _copy(made)
+    pristine = None if again is not None and _holds_itself(made) and _same_again(made, again) else _copy(made)
 
     def make() -> Any:
         if pristine is not None:
@@ -217,6 +218,26 @@ def _of_instance(made: Any, name: str, values: dict[str, Any], again: Callable[[
             return again()
 
     return Target(name, make, type(made), values)
+
+
+def _holds_itself(made: Any) -> bool:
+    """Whether a function in it closes over a module or a tensor: a copy shares the function, and with it what is not the copy's."""
+    parts = made.modules() if isinstance(made, nn.Module) else ()
+    values = [value for part in parts for value in vars(part).values()]
+    hooks = [hook for value in values if isinstance(value, dict) for hook in value.values()]
+    cells = [cell for each in (*values, *hooks) if inspect.isfunction(each) for cell in each.__closure__ or ()]
+    with Attempt():
+        held = [cell.cell_contents for cell in cells]
+        return any(isinstance(getattr(each, "__self__", each), nn.Module | Tensor) for each in held)
+    return False
+
+
+def _same_again(made: nn.Module, again: Callable[[], Any]) -> bool:
+    """Whether it is made with the same numbers each time."""
+    with Seeded(), Attempt():
+        one, other = made.state_dict(), again().state_dict()
+        return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+    return False
 
 
 def _copy(made: Any) -> Any:

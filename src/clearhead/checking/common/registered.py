@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ from clearhead.messages import say
 
 OWN = ("_parameters", "_buffers", "_modules")
 DEPTH = 4
+PLAIN = (str, bytes, int, float, type(None))
 
 
 def registered(target: Target, made: nn.Module) -> Found:
@@ -28,8 +30,8 @@ def registered(target: Target, made: nn.Module) -> Found:
     parts = {id(module) for module in made.modules()}
     lost = [
         (where, what)
-        for where, what in _reached(made)
-        if not (_is_known(what, known, parts) or _is_original(what, made))
+        for where, what, closed in _reached(made)
+        if not (_is_known(what, known, parts) or _is_original(what, made) or (closed and _is_equal(what, made)))
     ]
     if not lost:
         return Found((Check("parameter.unregistered", "pass", say("common.registered", count=len(known))),))
@@ -57,8 +59,15 @@ def _is_original(what: nn.Module | Tensor, made: nn.Module) -> bool:
     return own.keys() == other.keys() and all(torch.equal(own[name], other[name]) for name in own)
 
 
-def _reached(made: nn.Module) -> Iterator[tuple[str, nn.Module | Tensor]]:
-    """Modules and tensors in plain attributes, lists, dictionaries, objects and closures of the module's parts."""
+def _is_equal(what: nn.Module | Tensor, made: nn.Module) -> bool:
+    """Whether a part has the same numbers: what a function closes over is of the module that this copy was made of."""
+    if isinstance(what, Tensor):
+        return any(what.shape == each.shape and torch.equal(what, each) for each in made.parameters())
+    return any(_is_original(what, part) for part in made.modules())
+
+
+def _reached(made: nn.Module) -> Iterator[tuple[str, nn.Module | Tensor, bool]]:
+    """Modules and tensors in plain attributes, lists, dictionaries, objects and closures of the module's parts; and whether a function closes over it."""
     seen: set[int] = set()
     for path, part in made.named_modules():
         for name, value in vars(part).items():
@@ -66,11 +75,13 @@ def _reached(made: nn.Module) -> Iterator[tuple[str, nn.Module | Tensor]]:
                 yield from _within(f"{path}.{name}".strip("."), value, seen, DEPTH)
 
 
-def _within(where: str, value: Any, seen: set[int], depth: int) -> Iterator[tuple[str, nn.Module | Tensor]]:
+def _within(
+    where: str, value: Any, seen: set[int], depth: int, *, closed: bool = False
+) -> Iterator[tuple[str, nn.Module | Tensor, bool]]:
     if isinstance(value, nn.Module | Tensor):
-        yield where, value
+        yield where, value, closed
         return
-    if depth == 0 or id(value) in seen or isinstance(value, str | bytes | int | float | type(None)):
+    if depth == 0 or id(value) in seen or isinstance(value, (*PLAIN, type, ModuleType)):
         return
     seen.add(id(value))
     inner: Mapping[Any, Any] = {}
@@ -79,12 +90,14 @@ def _within(where: str, value: Any, seen: set[int], depth: int) -> Iterator[tupl
     elif isinstance(value, list | tuple | set | frozenset):
         inner = dict(enumerate(list(value)[:64]))
     elif callable(value) and getattr(value, "__closure__", None):
+        closed = True
         names = value.__code__.co_freevars
         inner = {name: _content(cell) for name, cell in zip(names, value.__closure__, strict=True)}
-    elif hasattr(value, "__dict__") and not isinstance(value, type) and not callable(value):
+    elif hasattr(value, "__dict__") and not callable(value):
         inner = vars(value)
     for key, each in list(inner.items()):
-        yield from _within(f"{where}.{key}" if isinstance(key, str) else f"{where}[{key}]", each, seen, depth - 1)
+        inside = f"{where}.{key}" if isinstance(key, str) else f"{where}[{key}]"
+        yield from _within(inside, each, seen, depth - 1, closed=closed)
 
 
 def _content(cell: Any) -> Any:
