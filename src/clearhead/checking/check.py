@@ -115,7 +115,14 @@ def _of_family(target: Target, settings: Settings, name: str, family: Found) -> 
     except UserError as error:
         if all(check.verdict == "skipped" for check in family.checks):
             raise
-        found = Found(notes=(say("families.kind_raises", name=name, reason=error),))
+        # How to wrap it is no advice on what is known: the lines after the first are of that.
+        several = "\n" in str(error)
+        note = (
+            say("families.kind_not_called", name=name)
+            if several
+            else say("families.kind_raises", name=name, reason=error)
+        )
+        found = Found(notes=(note,))
     else:
         name = kind.name
     return _report(target, name, settings, found, family)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from clearhead.cli.check_words import certainty, columns, effect, shows_sight, verdict
+from clearhead.cli.check_words import certainty, columns, effect, in_order, shows_sight, verdict
 from clearhead.messages import language, say
 
 STYLE = """
@@ -34,7 +34,7 @@ def page(report: Mapping[str, Any]) -> str:
         f"<p>{escape(report['kind'])} · <span class='{'pass' if report['ok'] else 'fail'}'>{escape(right)}</span></p>",
         *map(_fault, report["faults"]),
         _sights(report["sight"]) if shows_sight(report) else "",
-        _checks(report["checks"]),
+        _checks(in_order(report)),
         "".join(f"<p>{escape(note)}</p>" for note in report["notes"]),
         _rounding(report["rounding"]) if report["rounding"] else "",
     ]

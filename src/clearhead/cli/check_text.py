@@ -7,7 +7,7 @@ from typing import Any
 
 from clearhead.checking.report import Sight
 from clearhead.checking.sight import drawn
-from clearhead.cli.check_words import certainty, columns, effect, heading, shows_sight, verdict
+from clearhead.cli.check_words import certainty, columns, effect, heading, in_order, shows_sight, verdict
 from clearhead.messages import say
 
 
@@ -26,7 +26,7 @@ def lines(report: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     first = max((len(verdict(check["verdict"])) for check in report["checks"]), default=0)
     width = max((len(check["id"]) for check in report["checks"]), default=0)
-    for check in report["checks"]:
+    for check in in_order(report):
         yield f"  {verdict(check['verdict']):<{first}} {check['id']:<{width}}  {check['evidence']}"
     for note in report["notes"]:
         yield f"  {say('cli.check.note')} {note}"

@@ -36,8 +36,20 @@ def heading(report: Mapping[str, Any]) -> str:
 
 def effect(fault: Mapping[str, Any]) -> str:
     """How far the output is off; "" if that is not known."""
-    return "" if fault["effect"] is None else say("cli.check.effect", effect=format(fault["effect"], ".1%"))
+    if fault["effect"] is None:
+        return ""
+    # What rounds to 0.0% is something all the same.
+    shown = format(fault["effect"], ".1%" if fault["effect"] >= SMALLEST else ".1e")
+    return say("cli.check.effect", effect=shown)
 
+
+def in_order(report: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The checks of a report, those that failed first: among many that are right they are not seen."""
+    return sorted(report["checks"], key=lambda check: check["verdict"] not in ("fail", "error"))
+
+
+SMALLEST = 0.0005
+"""The smallest effect that is told in percent."""
 
 SEEING = ("causal.", "window.", "mask.", "softmax.", "heads.", "scores.", "batch.", "norm.axis", "feedforward.")
 """Beginnings of the names of faults that change who sees whom."""

@@ -174,7 +174,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{count} 个参数都从 {inputs} 个随机输入得到梯度，或只在某种条件下被调用",
     ),
     "common.unused": (
-        "{count} parameters get no gradient from {inputs} random inputs with random weights: {names}",
+        "with random weights, no gradient from {inputs} random inputs comes to {names} (in all: {count})",
         "权重随机时，{count} 个参数从 {inputs} 个随机输入得不到梯度：{names}",
     ),
     "common.unused_part": (

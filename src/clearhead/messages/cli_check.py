@@ -33,7 +33,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "没有错误：{passed} 项通过，{skipped} 项无法检查",
     ),
     "cli.check.wrong_sum": (
-        "{faults} faults named; {failed} checks failed, {passed} passed",
+        "faults named: {faults}; checks failed: {failed}, passed: {passed}",
         "指出 {faults} 个错误；{failed} 项未通过，{passed} 项通过",
     ),
     "cli.check.working": ("checking {target} in a process of its own ...", "正在单独的进程中检查 {target} ……"),

@@ -69,5 +69,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "families.no_library": ("their own code was not run beside ours: transformers could not be imported ({reason})", "没有把它们自己的代码与我们的一起运行：无法导入 transformers（{reason}）"),
     "families.no_class": ("their own code was not run beside ours: transformers has no {name}", "没有把它们自己的代码与我们的一起运行：transformers 没有 {name}"),
     "families.not_loaded": ("their own code was not run beside ours: {reason}", "没有把它们自己的代码与我们的一起运行：{reason}"),
-    "families.kind_raises": ("what else is asked of an {name} could not be asked: {reason}", "无法进行 {name} 的其余检查：{reason}"),
+    "families.kind_raises": ("its parts were held against ours; what else is asked of its kind ({name}) could not be asked: {reason}", "已将其各部分与我们的比较；但无法进行其类型（{name}）的其余检查：{reason}"),
+    "families.kind_not_called": ("its parts were held against ours; what else is asked of its kind ({name}) was not: it is called in a way of its own", "已将其各部分与我们的比较；未进行其类型（{name}）的其余检查：它的调用方式与众不同"),
+    "families.one_position": ("it gives the same vector at every position: the one of position {position}", "它在每个位置都给出同一个向量：位置 {position} 的向量"),
 }

@@ -44,6 +44,11 @@ def head_off(m: Any) -> None:
     m.transformer.h[2].attn.c_proj.register_forward_pre_hook(pre)
 
 
+def first_place(m: Any) -> None:
+    table = m.transformer.wpe
+    table.forward = lambda ids: nn.functional.embedding(0 * ids, table.weight)
+
+
 def silent(m: Any) -> None:
     m.h[0].mlp.register_forward_hook(lambda _module, _args, output: 0 * output)
 

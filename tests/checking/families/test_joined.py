@@ -25,6 +25,13 @@ def test_one_family_of_checks_can_be_asked_alone() -> None:
     assert not only.ok
 
 
+def test_how_to_wrap_what_is_known_is_not_told() -> None:
+    report = check(made(t5), only=["family"])
+    (note,) = [each for each in report.notes if "its kind (seq2seq)" in each]
+    assert "def call" not in note
+    assert len(note) < 200
+
+
 @pytest.mark.slow
 def test_a_changed_part_is_the_first_fault_of_the_report() -> None:
     report = check(with_eps())

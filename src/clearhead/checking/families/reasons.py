@@ -82,6 +82,8 @@ def _of_numbers(walk: Walk, config: Config, gap: Gap) -> Reason | None:
 def _simple(walk: Walk, config: Config, gap: Gap, theirs: Tensor) -> Iterator[Reason]:
     kind = component(gap.stage)
     yield from _of_eps(walk, config, gap, theirs)
+    if gap.stage == "positions" and theirs.dim() > 1:
+        yield from _of_places(gap, theirs)
     if kind in ("residual", "norm"):
         yield from (_reason(gap, *each) for each in of_sum(walk, config, gap, theirs))
     factor = algebra.multiple(gap.ours, theirs, gap.reached)
@@ -94,6 +96,14 @@ def _simple(walk: Walk, config: Config, gap: Gap, theirs: Tensor) -> Iterator[Re
     if added is not None:
         text, id = say("families.shifted", size=f"{float(added.abs().max()):.3g}"), "projection.bias"
         yield _reason(gap, "norm.shift" if kind == "norm" else id, text, apart(gap.ours + added, theirs))
+
+
+def _of_places(gap: Gap, theirs: Tensor) -> Iterator[Reason]:
+    """One position read for all, (..., T, D)."""
+    for position in range(theirs.shape[-2]):
+        after = apart(gap.ours[..., position : position + 1, :].expand_as(theirs), theirs)
+        if after <= gap.reached:
+            yield _reason(gap, "position.unused", say("families.one_position", position=position), after)
 
 
 def _of_attention(walk: Walk, config: Config, gap: Gap, theirs: Tensor) -> Iterator[Reason]:
@@ -138,7 +148,7 @@ def _of_scale(walk: Walk, config: Config, gap: Gap) -> Reason | None:
     if found is None or found[1] > gap.reached:
         return None
     text = say("families.scale", ours=f"{before:.6g}", theirs=f"{found[0]:.6g}")
-    return _reason(gap, CHANGED, text, found[1])
+    return _reason(gap, "scale.value", text, found[1])
 
 
 def _of_eps(walk: Walk, config: Config, gap: Gap, theirs: Tensor) -> Iterator[Reason]:
