@@ -11,7 +11,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     ),
     "diff.inputs_differ": (
         "{a} and {b} do not take the same inputs: on {given}, {who} raised {reason}; mend that, or wrap one of them so that it takes what the other takes",
-        "{a} 与 {b} 接受的输入不同：输入为{given}时，{who} 抛出 {reason}；请改正，或包装其中一个，使它接受与另一个相同的输入",
+        "{a} 与 {b} 接受的输入不同：输入为 {given} 时，{who} 抛出 {reason}；请改正，或包装其中一个，使它接受与另一个相同的输入",
     ),
     "diff.inputs_unknown": (
         "{a} and {b} do not take the same inputs as far as is known: no way was found to call {who} ({reason}); name its kind (--kind), or give --call",
@@ -48,7 +48,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     ),
     "diff.formula": (
         "{where}: of {x}, A computes {a}, and B computes {b}",
-        "{where}：由 {x} 出发，A 计算 {a}，而 B 计算 {b}",
+        "{where}：由 {x} 出发，A 计算：{a}；B 计算：{b}",
     ),
     "diff.words_dropped": (
         "x with {rate} of its numbers dropped and the others times {factor}: dropout in evaluation",
@@ -56,7 +56,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     ),
     "diff.words_softmax": (
         "softmax of {inner} over the {axis}, {sight}",
-        "对 {inner} 沿 {axis} 轴做 softmax，{sight}",
+        "对 {inner} 沿轴（{axis}）做 softmax，{sight}",
     ),
     "diff.words_after": (
         "softmax of x over all keys, hidden afterwards, {sight}",
@@ -100,7 +100,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "diff.fed_through": ("{formula} with x = {x}", "{formula}，其中 x = {x}"),
     "diff.rewired": (
         "{where}: A computes {formula} of {a}, and B the same of {b}",
-        "{where}：A 由 {a} 计算 {formula}，B 则由 {b} 计算同样的式子",
+        "{where}：A 由 {a} 计算 {formula}，B 由 {b} 计算同样的式子",
     ),
     "diff.summed": ("{where}: A adds up {a}, and B {b}", "{where}：A 相加的是 {a}，B 则是 {b}"),
 }

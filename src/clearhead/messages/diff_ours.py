@@ -61,7 +61,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{name} takes whole numbers below its vocabulary, {count} sequence(s) of them; compare it with something that takes the same",
         "{name} 接受小于词表大小的整数序列，共 {count} 个；请与接受同样输入的对象比较",
     ),
-    "diff_ours.reason": ("in A {a}; in B {b}", "A 中{a}；B 中{b}"),
+    "diff_ours.reason": ("in A {a}; in B {b}", "A 的情形：{a}；B 的情形：{b}"),
     "diff_ours.in_block": ("{text} (in {block} alone)", "{text}（仅在 {block}）"),
     "variations.field": ("{field} is {value}", "{field} 为 {value}"),
     "diff_ours.left": (
@@ -70,7 +70,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     ),
     "diff_ours.own_weights": ("the weights are its own", "权重是它自己的"),
     "diff_ours.other_weights": (
-        "{count} of the {whole} tensors hold other numbers, {name} first: {how}",
+        "tensors that hold other numbers: {count} of {whole}, {name} first: {how}",
         "{whole} 个张量中有 {count} 个数值不同，第一个是 {name}：{how}",
     ),
     "diff_ours.trained": (

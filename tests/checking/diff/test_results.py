@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -128,3 +129,33 @@ def test_weights_that_no_input_reaches_are_not_equal() -> None:
     with torch.no_grad():
         other.places.weight[2] += 1
     assert diff(one, other).first is not None
+
+
+@pytest.mark.parametrize(
+    ("change", "id"),
+    [
+        (lambda w: w.copy_(w.t().clone()), "weights.transposed"),
+        (lambda w: w.copy_(w.bfloat16().float()), "weights.rounded"),
+        (lambda w: w.zero_(), "weights.zero"),
+        (lambda w: w.copy_(torch.randn_like(w)), "weights.changed"),
+    ],
+)
+def test_weights_are_the_reason_between_two_pieces_of_code(change: Callable[[Tensor], Any], id: str) -> None:
+    one, other = Line(), Line()
+    with torch.no_grad():
+        change(other.fc.weight)
+    found = diff(one, other)
+    assert [(each.id, each.certainty) for each in found.reasons] == [(id, "reproduced")]
+    assert "1 of 2, fc.weight first" in found.reasons[0].text
+
+
+def test_the_first_table_that_differs_is_the_place() -> None:
+    """Of ids before that of positions, though only one of its rows differs."""
+    one, other = Table(), Table()
+    with torch.no_grad():
+        other.tokens.weight[:] += 1e-3
+        other.places.weight[:] += 1
+    found = diff(one, other)
+    assert found.first is not None
+    assert found.first.a == "tokens"
+    assert "0 stages before it are equal" in next(lines(found.to_dict()))

@@ -11,9 +11,10 @@ from torch import nn
 from clearhead.checking.diff.align import aligned, parting
 from clearhead.checking.diff.candidates import Candidate, candidate_of
 from clearhead.checking.diff.code import open_code
+from clearhead.checking.diff.exchanged_weights import by_weights
 from clearhead.checking.diff.explain import explained
 from clearhead.checking.diff.formulas import formula_reasons
-from clearhead.checking.diff.giving import is_fresh, shared_weights, weights_of_other
+from clearhead.checking.diff.giving import Shared, is_fresh, shared_weights, weights_of_other
 from clearhead.checking.diff.hints import suggested
 from clearhead.checking.diff.inputs import inputs_for, longer
 from clearhead.checking.diff.ours import ModelSide, model_side
@@ -104,24 +105,38 @@ def compare(one: Opened, other: Opened, tuned: Tuned) -> Difference:
             given = Given(given.inputs, say("diff.given_both", first=given.text, second=more.text))
         else:
             seen, given = second, more
-    walks, pairs, first = seen.walks, seen.pairs, parting(seen.pairs)
-    notes = [*of_words(a, b, tuned.text), *shared.notes, *seen.notes, *islands(walks, pairs), *idle(a, b)]
+    first = parting(seen.pairs)
+    notes = [*of_words(a, b, tuned.text), *shared.notes, *seen.notes, *islands(seen.walks, seen.pairs), *idle(a, b)]
     reasons: tuple[Reason, ...] = ()
+    left: Pair | None = None
+    if first is not None:
+        reasons, left = reasons_for(shared, seen, first, given)
+    if reasons and left is not None:
+        notes.append(say("diff_ours.left", place=left.a or left.b, gap=f"{left.largest:.1e}"))
+    unreached = shared.changed if first is None else ()
+    told = a.name, b.name, given.text, shared.whose, seen.pairs, first, reasons, shared.tensors, tuple(notes)
+    return Difference(*told, unreached)
+
+
+def reasons_for(shared: Shared, seen: Walked, first: Pair, given: Given) -> tuple[tuple[Reason, ...], Pair | None]:
+    """Why two part, what is known at once before what must be searched; and where they still part after that."""
+    a, b = shared.a, shared.b
     sizes = sizes_apart(a.config, b.config) if isinstance(a, ModelSide) and isinstance(b, ModelSide) else ""
     if seen.broken is not None:
-        reasons = (seen.broken,)
-    elif first is not None and sizes:
+        return (seen.broken,), None
+    if sizes:
         text = say("diff_ours.sizes", sizes=sizes)
-        reasons = (Reason("config.sizes", "consistent", first.a or first.b, text, first.largest, first.largest),)
-    elif first is not None and (trained := trained_apart(a, b, shared.found, first)) is not None:
-        reasons = (trained,)
-    elif first is not None and not seen.settled:
-        reasons, left = why(a, b, walks, given, shared.found)
-        if reasons and left is not None:
-            notes.append(say("diff_ours.left", place=left.a or left.b, gap=f"{left.largest:.1e}"))
-    unreached = shared.changed if first is None else ()
-    told = a.name, b.name, given.text, shared.whose, pairs, first, reasons, shared.tensors, tuple(notes)
-    return Difference(*told, unreached)
+        return (Reason("config.sizes", "consistent", first.a or first.b, text, first.largest, first.largest),), None
+    if (trained := trained_apart(a, b, shared.found, first)) is not None:
+        return (trained,), None
+    if seen.settled:
+        return (), None
+    of_weights = by_weights(a, b, shared.pairs, seen.pairs, lambda side: walked(a, side, given).pairs)
+    if of_weights is None:
+        return why(a, b, seen.walks, given, shared.found)
+    # What is left is looked for with the same weights.
+    reasons, left = why(a, of_weights.other, walked(a, of_weights.other, given).walks, given, shared.found)
+    return (*of_weights.reasons, *reasons), left
 
 
 class Walked(NamedTuple):

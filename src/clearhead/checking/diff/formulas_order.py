@@ -25,6 +25,8 @@ def exchanged(scene: Scene) -> Reason | None:
         one, other = _operands(scene.a, i), _operands(scene.b, j)
         if one and other and None not in (*one, *other) and one != other:
             names = [", ".join(scene.place(at) for at in each if at is not None) for each in (one, other)]
+            if names[0] == names[1]:
+                continue
             text = say("diff.exchanged", a=names[0], b=names[1], where=where_of(scene, i, j))
             return reason("qkv.layout", scene, (i, j), text, 0.0, certainty="consistent")
     return None
@@ -134,6 +136,8 @@ def moved(scene: Scene) -> Reason | None:
             one, other = _fed_by(scene, scene.a, i), _fed_by(scene, scene.b, j)
             if one is None or other is None or (one.terms, one.through) == (other.terms, other.through):
                 continue
+            if one.words == other.words:
+                continue
             text = say("diff.fed", stage=scene.place(i), a=one.words, b=other.words, where=where_of(scene, i, j))
             final = i >= len(scene.a.walk.stages) - 2 and j >= len(scene.b.walk.stages) - 2
             return reason(_moved_id(scene, (one, other), final), scene, (i, j), text, max(one.left, other.left))
@@ -212,6 +216,8 @@ def rewired(scene: Scene, reader: Reader, name: str) -> Reason | None:
         for j, second in other:
             if read.key == second.key and read.sources != second.sources and (read.sources and second.sources):
                 names = [", ".join(scene.place(at) for at in each.sources) for each in (read, second)]
+                if names[0] == names[1]:
+                    continue
                 text = say("diff.rewired", formula=read.words, a=names[0], b=names[1], where=where_of(scene, i, j))
                 return reason(name, scene, (i, j), text, second.left)
     return None

@@ -50,6 +50,10 @@ def activation_id(a: Read, b: Read) -> str:
     return "activation.gate" if a.key[1] == b.key[1] else "activation.variant"
 
 
+NEAR_ONE = 1e-5
+"""Factors as near to 1 as this are written by what they are more or less."""
+
+
 def elementwise(reading: Reading, place: int) -> Iterator[Read]:
     """y = x, c x, cap tanh(x / cap), or x with some numbers dropped and the others grown."""
     y = reading.value(place)
@@ -116,7 +120,7 @@ def factor_words(c: float, width: int) -> str:
     for words, value in named.items():
         if value and abs(c / value - 1) < 1e-6 and value not in (1.0, 2.0, 0.5):
             return f"{words} = {c:.6g}"
-    return f"{c:.6g}"
+    return f"{c:.6g}" if c == 1 or abs(c - 1) > NEAR_ONE else f"(1 {c - 1:+.1e})"
 
 
 def products(reading: Reading, place: int) -> Iterator[Read]:

@@ -27,6 +27,8 @@ def summed(scene: Scene) -> Reason | None:
             continue
         terms = terms_of(one), terms_of(other)
         words = [sum_words(scene, each) for each in terms]
+        if words[0] == words[1]:
+            continue
         text = say("diff.summed", a=words[0], b=words[1], where=where_of(scene, i, j))
         return reason(sum_id(scene, *terms), scene, (i, j), text, other.left)
     return None

@@ -31,6 +31,7 @@ class Shared(NamedTuple):
         notes: what is to be said of it.
         found: what the rows were made of, where the two name their tensors alike.
         changed: names of tensors that differ, where each side has its own.
+        pairs: how the tensors are to each other, where each side has its own.
     """
 
     a: Side
@@ -40,6 +41,7 @@ class Shared(NamedTuple):
     notes: tuple[str, ...] = ()
     found: tuple[Match, ...] | None = None
     changed: tuple[str, ...] = ()
+    pairs: tuple[Match, ...] = ()
 
 
 def shared_weights(a: Side, b: Side, asked: str | None, fresh: tuple[bool, bool]) -> Shared:
@@ -67,7 +69,7 @@ def shared_weights(a: Side, b: Side, asked: str | None, fresh: tuple[bool, bool]
         pairs = matches(a.weights, b.weights, shapes=shapes_of(a.config))
         return Shared(a, b, "own", tuple(match.row for match in pairs), found=pairs, changed=changed(pairs))
     pairs = held_pairs(a, b)
-    return Shared(a, b, "own", tuple(match.row for match in pairs), changed=changed(pairs))
+    return Shared(a, b, "own", tuple(match.row for match in pairs), changed=changed(pairs), pairs=pairs)
 
 
 def changed(pairs: Iterable[Match]) -> tuple[str, ...]:

@@ -205,7 +205,8 @@ def compared(scene: Scene, reader: Reader, name: Namer) -> Reason | None:
     other = {j: list(reader(scene.b, j)) for j in scene.b.looked} if any(one.values()) else {}
     for i, j in (*scene.found.parted.items(), *product(one, other)):
         for read, second in product(one.get(i, []), other.get(j, [])):
-            if read.sources == second.sources and read.key != second.key and _alike(scene, i, j):
+            told = read.key != second.key and read.words != second.words
+            if read.sources == second.sources and told and _alike(scene, i, j):
                 text = say(
                     "diff.formula",
                     x=", ".join(scene.place(each) for each in read.sources),

@@ -52,7 +52,7 @@ def verdict(found: Mapping[str, Any]) -> str:
             return say(
                 "diff.unreached",
                 names=names,
-                count=len(compared),
+                stages=_stages(len(compared)),
                 a=found["a"],
                 b=found["b"],
                 given=found["given"],
@@ -62,7 +62,7 @@ def verdict(found: Mapping[str, Any]) -> str:
             "diff.equal",
             a=found["a"],
             b=found["b"],
-            count=len(compared),
+            stages=_stages(len(compared)),
             given=found["given"],
             largest=largest,
             allowed=allowed,
@@ -71,17 +71,27 @@ def verdict(found: Mapping[str, Any]) -> str:
     before = compared[: next((n for n, pair in enumerate(compared) if is_first(pair, first)), 0)]
     if math.isnan(first["largest"]):
         text = next((each["text"] for each in found["reasons"]), say("diff.no_size"))
-        return say("diff.parts_in_numbers", place=place(first), text=text, count=len(before), given=found["given"])
+        return say(
+            "diff.parts_in_numbers", place=place(first), text=text, before=_before(len(before)), given=found["given"]
+        )
     if math.isinf(first["largest"]):
-        return say("diff.parts_in_shape", place=place(first), count=len(before), given=found["given"])
+        return say("diff.parts_in_shape", place=place(first), before=_before(len(before)), given=found["given"])
     return say(
         "diff.parts",
         place=place(first),
-        count=len(before),
+        before=_before(len(before)),
         given=found["given"],
         largest=number(first["largest"]),
         allowed=number(first["allowed"]),
     )
+
+
+def _stages(count: int) -> str:
+    return say("diff.stages_one") if count == 1 else say("diff.stages_many", count=count)
+
+
+def _before(count: int) -> str:
+    return say("diff.before_one") if count == 1 else say("diff.before_many", count=count)
 
 
 def is_first(pair: Mapping[str, Any], first: Mapping[str, Any]) -> bool:

@@ -68,8 +68,21 @@ def _first(a: Walk, b: Walk, found: Matching) -> tuple[int, int] | None:
         if j >= 0 and not a.stages[i].made_by and a.stages[i].value.shape == b.stages[j].value.shape:
             # In two models of ours a name means one thing.
             return i, j
+    own, other = found.known
+    fronts = _frontier(a, set(own), found.cones[0]), _frontier(b, set(other), found.cones[1])
+    chosen = _best(a, b, found, fronts)
+    places = {b.stages[j].name: j for j in fronts[1]}
+    for i in fronts[0] if chosen is not None else ():
+        j = places.get(a.stages[i].name, -1)
+        if chosen is not None and i < chosen[0] and j >= 0 and _made_alike(a.stages[i], b.stages[j]):
+            # Made of what is the same, called the same, made alike, and it differs earlier.
+            return i, j
+    return chosen
+
+
+def _best(a: Walk, b: Walk, found: Matching, fronts: tuple[list[int], list[int]]) -> tuple[int, int] | None:
+    """Of a first table that differs, or what stands for each other best."""
     known = found.known
-    fronts = _frontier(a, set(known[0]), found.cones[0]), _frontier(b, set(known[1]), found.cones[1])
     tables = [
         (i, j)
         for i in fronts[0]

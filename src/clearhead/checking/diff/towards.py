@@ -52,6 +52,14 @@ SIZES = ("vocab", "layers", "encoder_layers", "width", "heads", "kv_heads", "hea
 """Fields without which no tensor of one model has a place in the other."""
 
 
+DERIVED: Mapping[str, str] = {
+    "kv_heads": "key_value_heads",
+    "head_width": "width_of_head",
+    "feedforward_width": "hidden",
+}
+"""Where a size is found that need not be given."""
+
+
 class Differing(NamedTuple):
     """A field in which two configurations differ.
 
@@ -105,8 +113,15 @@ def sizes_apart(first: StackConfig, second: StackConfig) -> str:
     """
     if type(first) is not type(second):
         return say("diff_ours.architectures", a=type(first).__name__, b=type(second).__name__)
-    found = [each for each in differing(first, second) if each.name in SIZES]
-    return ", ".join(say("diff_ours.size", field=each.name, a=each.first, b=each.second) for each in found)
+    found = [(each.name, *_sizes(each.name, first, second)) for each in differing(first, second) if each.name in SIZES]
+    return ", ".join(say("diff_ours.size", field=name, a=one, b=other) for name, one, other in found if one != other)
+
+
+def _sizes(name: str, first: StackConfig, second: StackConfig) -> tuple[int, int]:
+    """A size of both; what was left out is what the others make of it."""
+    derived = DERIVED.get(name, name)
+    one, other = (getattr(each, derived, getattr(each, name)) for each in (first, second))
+    return one, other
 
 
 def towards(config: StackConfig, other: StackConfig) -> Iterator[Variation]:
