@@ -10,10 +10,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from clearhead.checking.diff.code import CodeSide
+from clearhead.checking.diff.code import CodeSide, Opened, _plain
 from clearhead.checking.diff.inputs import inputs_for
 from clearhead.checking.diff.side import Given, Tuned
 from clearhead.checking.diff.stages import CodeStage
+from clearhead.checking.settings import Settings
 from clearhead.messages import UserError
 from tests.checking.diff.walks import opened, right
 
@@ -135,6 +136,20 @@ def test_what_fits_no_kind_is_called_by_position() -> None:
             inputs_for(plain, plain, Tuned())
     with pytest.raises(UserError, match="could not be run"):
         odd.run(Given((torch.ones(2, 3),), ""))
+
+
+def test_ids_of_a_target_go_by_their_name() -> None:
+    """What stands second in a published encoder-decoder is a mask."""
+
+    class Both(nn.Module):
+        def forward(self, input_ids: Tensor, attention_mask: Any = None, decoder_input_ids: Any = None) -> Tensor:
+            assert attention_mask is None
+            return input_ids.double() - decoder_input_ids
+
+    side = opened(Both(), kind=None)
+    side = CodeSide(side.target, Opened("", None, _plain(side.target, Settings())))
+    walk = side.run(Given((torch.full((2, 3), 5), torch.full((2, 3), 2)), ""))
+    assert torch.equal(walk.stages[-1].value, torch.full((2, 3), 3.0, dtype=torch.float64))
 
 
 def test_what_both_can_be_given() -> None:

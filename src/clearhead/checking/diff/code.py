@@ -35,6 +35,9 @@ COMPARED = tuple(name for name in KINDS if name not in ("loss", "sampler"))
 """Kinds whose result is a tensor of positions."""
 
 
+PAIR, DECODED = 2, "decoder_input_ids"
+"""Of two inputs, the second goes by this name where there is a parameter of that name."""
+
 LONG = 200
 """As much is told of what was tried."""
 
@@ -215,7 +218,13 @@ def _plain(target: Target, settings: Settings) -> Case:
     """A case that gives the inputs by position and takes the first tensor of what comes back."""
 
     def run(module: Any, given: tuple[Tensor, ...]) -> Tensor:
-        result = settings.call(module, *given) if settings.call is not None else module(*given)
+        if settings.call is not None:
+            result = settings.call(module, *given)
+        elif len(given) == PAIR and DECODED in target.signature.parameters:
+            # What stands second there is a mask.
+            result = module(given[0], **{DECODED: given[1]})
+        else:
+            result = module(*given)
         return first_tensor(result, target.name)
 
     return Case(target, lambda *_: (), run)
