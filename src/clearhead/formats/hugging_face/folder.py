@@ -44,7 +44,9 @@ def open_folder(path: Path) -> Opened:
     refuse_adapters(path)
     source = path / "config.json"
     data = read_object(source)
-    family, config, tensors, rows = _understood(data, open_safetensors(path), source, path)
+    # What is said of the configuration comes first: a folder that no model fits is not asked for weights.
+    config = config_in(data, source)
+    family, config, tensors, rows = _understood(data, config, open_safetensors(path), source, path)
     words = folder_words(path, config, data)
     return Opened(
         config=config,
@@ -72,7 +74,7 @@ def open_held(data: dict[str, Any], tensors: Tensors, source: Path) -> Opened:
     Raises:
         UserError: as `open_folder`.
     """
-    family, config, renamed, rows = _understood(data, tensors, source, None)
+    family, config, renamed, rows = _understood(data, config_in(data, source), tensors, source, None)
     return Opened(
         config=config,
         tokenizer=NumberTokenizer(config.vocab),
@@ -101,14 +103,14 @@ def config_in(data: dict[str, Any], source: Path) -> Config:
 
 
 def _understood(
-    data: dict[str, Any], tensors: Tensors, source: Path, folder: Path | None
+    data: dict[str, Any], config: Config, tensors: Tensors, source: Path, folder: Path | None
 ) -> tuple[Family, Config, Tensors, tuple[Row, ...]]:
     """The family, the model, and its tensors under the names that the family's table has for them.
 
     Raises:
         UserError: as `open_folder`.
     """
-    family, config = family_of(data, source), config_in(data, source)
+    family = family_of(data, source)
     if isinstance(config, EncoderConfig):
         # Only a folder can have further modules.
         place = source / "config.json" if folder is None else folder
