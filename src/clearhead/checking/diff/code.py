@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-import clearhead
 from clearhead.checking.case import Case
 from clearhead.checking.diff.outputs import NoTensorError, beside, first_tensor
 from clearhead.checking.diff.side import Given, Output, Walk
 from clearhead.checking.diff.stages import CodeStage, Reader
 from clearhead.checking.guess import guessed
+from clearhead.checking.importing import raised_at
 from clearhead.checking.kinds.kind import NoInterfaceError
 from clearhead.checking.kinds.lm_calling import Given as Beside
 from clearhead.checking.kinds.lm_calling import Output as Logits
@@ -27,9 +25,6 @@ from clearhead.checking.strangers import Attempt, Seeded
 from clearhead.checking.target import Target
 from clearhead.checking.watch import watched
 from clearhead.messages import UserError, say
-
-LIBRARIES = (str(Path(torch.__file__).parent), str(Path(clearhead.__file__).parent), "<")
-"""Where no author's line is."""
 
 COMPARED = tuple(name for name in KINDS if name not in ("loss", "sampler"))
 """Kinds whose result is a tensor of positions."""
@@ -249,6 +244,5 @@ def raised(attempt: Attempt) -> str:
     """What was raised, and the line of the author's code that did: "ValueError: no such head (att.py:8)"; "" if nothing was."""
     if attempt.error is None:
         return ""
-    frames = traceback.extract_tb(attempt.error.__traceback__)
-    outside = [each for each in frames if not each.filename.startswith(LIBRARIES) and each.lineno]
-    return f"{attempt.reason} ({Path(outside[-1].filename).name}:{outside[-1].lineno})" if outside else attempt.reason
+    where = raised_at(attempt.error)
+    return f"{attempt.reason} ({where})" if where else attempt.reason
