@@ -5,6 +5,22 @@ from __future__ import annotations
 from bench.checking.public.subject import Subject
 from bench.checking.public.transformers_families import CONTEXT, GROUPED, SIZES, Family, subjects
 
+DEEPSEEK = {
+    "q_lora_rank": 16,
+    "kv_lora_rank": 16,
+    "qk_rope_head_dim": 4,
+    "qk_nope_head_dim": 8,
+    "v_head_dim": 8,
+    "n_routed_experts": 4,
+    "num_experts_per_tok": 2,
+    "n_group": 2,
+    "topk_group": 1,
+    "moe_intermediate_size": 24,
+    "first_k_dense_replace": 1,
+    "num_key_value_heads": 4,
+}
+"""Low-rank queries, keys and values, and experts."""
+
 FAMILIES = (
     Family(
         "OlmoForCausalLM",
@@ -137,22 +153,7 @@ FAMILIES = (
     ),
     Family(
         "DeepseekV3ForCausalLM",
-        SIZES
-        | CONTEXT
-        | {
-            "q_lora_rank": 16,
-            "kv_lora_rank": 16,
-            "qk_rope_head_dim": 4,
-            "qk_nope_head_dim": 8,
-            "v_head_dim": 8,
-            "n_routed_experts": 4,
-            "num_experts_per_tok": 2,
-            "n_group": 2,
-            "topk_group": 1,
-            "moe_intermediate_size": 24,
-            "first_k_dense_replace": 1,
-            "num_key_value_heads": 4,
-        },
+        SIZES | CONTEXT | DEEPSEEK,
         {
             "lm": "DeepseekV3ForCausalLM",
             "block": "DeepseekV3DecoderLayer",
@@ -163,22 +164,7 @@ FAMILIES = (
     ),
     Family(
         "DeepseekV2ForCausalLM",
-        SIZES
-        | CONTEXT
-        | {
-            "q_lora_rank": 16,
-            "kv_lora_rank": 16,
-            "qk_rope_head_dim": 4,
-            "qk_nope_head_dim": 8,
-            "v_head_dim": 8,
-            "n_routed_experts": 4,
-            "num_experts_per_tok": 2,
-            "n_group": 2,
-            "topk_group": 1,
-            "moe_intermediate_size": 24,
-            "first_k_dense_replace": 1,
-            "num_key_value_heads": 4,
-        },
+        SIZES | CONTEXT | DEEPSEEK,
         {
             "lm": "DeepseekV2ForCausalLM",
             "block": "DeepseekV2DecoderLayer",
