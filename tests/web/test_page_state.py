@@ -23,6 +23,9 @@ STATE = {
     "stage": "blocks.3.attention.q",
     "sort": "induction",
     "drawing": "arcs",
+    "mask": "causal.window-8",
+    "steps": 3,
+    "align": "head",
     "lang": "zh",
     "theme": "dark",
 }

@@ -30,6 +30,9 @@ ROOM = 3 << 18
 QUICK = 1 << 28
 """Up to how many parameters × tokens the pictures of tensors that are not looked at are made: each is a forward."""
 
+FIELDS = ("view", "sort", "drawing", "mask", "steps", "align", "lang")
+"""Fields of the state that say how something is shown, beside those that say where the page looks."""
+
 STYLE = re.compile(r'<link rel="stylesheet" href="/static/([\w.-]+)">')
 CHARSET = '<meta charset="utf-8">'
 END = "</body>"
@@ -90,7 +93,7 @@ def exported(
         shown: a prompt that is open, or the model that reads it.
         text: as it was typed.
         target: what an encoder-decoder has written so far.
-        state: where the page looks first: `view`, `part`, `layer`, `head`, `query`, `key`, `stage`, `sort`, `drawing`, `lang`.
+        state: where the page looks first: `view`, `part`, `layer`, `head`, `query`, `key`, `stage`, and `FIELDS`.
 
     Raises:
         UserError: if the model cannot read the text.
@@ -101,7 +104,7 @@ def exported(
         except RefusedError as refused:
             raise UserError(str(refused)) from None
     place, asked = place_of(shown, state or {}), dict(state or {})
-    told = {name: asked[name] for name in ("view", "sort", "drawing", "lang") if asked.get(name)}
+    told = {name: asked[name] for name in FIELDS if asked.get(name)}
     if told.get("view") not in (None, *VIEWS):
         del told["view"]
     told |= {name: str(value) for name, value in place._asdict().items()} | {"text": text}
@@ -169,7 +172,7 @@ def _answered(session: Session, asked: Iterable[Question]) -> dict[str, Answer]:
 
 
 def _looked_at(place: Place) -> Iterator[Question]:
-    """What the five views ask for at once."""
+    """What the views ask for at once."""
     for path in ("model", "open", "tokens", "flow", "atlas"):
         yield Question(path, {})
     yield from _seen(place)

@@ -58,8 +58,8 @@ function switches(state, say) {
 
 /** Saves what is seen as one file that opens without a server. */
 function save() {
-  const { view, part, layer, head, query, key, stage, sort, drawing, lang } = current();
-  make("a", { href: exportAddress({ view, part, layer, head, query, key, stage, sort, drawing, lang }), download: `clearhead-${view}.html` }).click();
+  const { text: _text, target: _target, theme: _theme, ...place } = current();
+  make("a", { href: exportAddress(place), download: `clearhead-${place.view}.html` }).click();
 }
 
 /**

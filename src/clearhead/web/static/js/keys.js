@@ -10,7 +10,7 @@ const TOLD = [
   ["← → ↑ ↓", "help.arrows"],
   ["Enter", "help.enter"],
   ["+ − 0", "help.zoom"],
-  ["1 … 5", "help.numbers"],
+  ["1 … 8", "help.numbers"],
   ["/", "help.slash"],
   ["?", "help.question"],
   ["Esc", "help.escape"],

@@ -10,7 +10,7 @@ import { saving } from "clearhead/save.js";
 import { follow, reach, settle } from "clearhead/scroll.js";
 import { loadTexts, say, speak } from "clearhead/say.js";
 import { begin, current, FIRST, go, parsed, watch } from "clearhead/state.js";
-import { views } from "clearhead/views.js";
+import { views as known } from "clearhead/views.js";
 import { resolved } from "clearhead/places.js";
 
 /** @typedef {import("clearhead/state.js").State} State */
@@ -24,6 +24,8 @@ const file = carriesAnswers();
 let first = FIRST;
 /** @type {any} */
 let model = null;
+/** The sections that mean something for the model. */
+let views = known;
 let turn = 0;
 let opening = new AbortController();
 let lost = false;
@@ -38,8 +40,6 @@ async function start() {
   if (wanted) first = { ...first, lang: language(wanted) };
   begin(first);
   watch(changed);
-  listen(views, (id) => reach(id));
-  follow(views.map(({ id }) => id));
   // As a link it would take the place of the state in the address.
   byId("skip").addEventListener("click", (event) => (event.preventDefault(), byId("main").focus()));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
@@ -61,6 +61,9 @@ async function began() {
   } catch (error) {
     return trouble(error, () => void began());
   }
+  views = known.filter(({ fits }) => !fits || fits(model));
+  listen(views, (id) => reach(id));
+  follow(views.map(({ id }) => id));
   frame();
   await openPrompt();
 }

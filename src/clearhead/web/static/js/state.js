@@ -18,6 +18,9 @@
  * @property {string} stage the tensor whose numbers the flow has open, or ""
  * @property {string} sort how the atlas orders its heads, or "" for the order of the model
  * @property {string} drawing how a head is drawn: "" (matrix) or "arcs"
+ * @property {string} mask another mask than the model's own, as `GET mask` takes it: "causal.window-8", "full"; "" for the model's
+ * @property {number} steps how many tokens the cache is shown growing by
+ * @property {string} align what the alignment shows: "" (mean of all layers), "layer" (mean of its heads) or "head"
  * @property {"en" | "zh"} lang
  * @property {"" | "light" | "dark"} theme "" follows the system
  */
@@ -43,6 +46,7 @@
  *   again with the same element when the state changed, and with a new, empty one when the prompt, the language or the theme did
  * @property {(event: KeyboardEvent, state: State) => Partial<State> | null} [keys] what a key changes while the focus is in this section;
  *   null leaves the key to the browser
+ * @property {(model: any) => boolean} [fits] whether the section means anything for the model; it does for all where this is left out
  * @property {(keyof State)[]} [uses] the fields after whose change it is drawn again; all of them where this is left out
  */
 
@@ -59,6 +63,9 @@ export const FIRST = Object.freeze({
   stage: "",
   sort: "",
   drawing: "",
+  mask: "",
+  steps: 8,
+  align: "",
   lang: "en",
   theme: "",
 });
