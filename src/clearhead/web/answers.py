@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from clearhead.messages import say
-from clearhead.web import alignment, atlas, cell, flow, head, row, stage, tokens, told
+from clearhead.web import alignment, atlas, cache, cell, effect, effects, flow, head, row, stage, tokens, told
 from clearhead.web.answer import Answer, as_json
 from clearhead.web.session import RefusedError, Session
 
@@ -45,6 +45,9 @@ PATHS: dict[str, Callable[[Session, Mapping[str, str]], Answer]] = {
     "head": head.answer,
     "row": row.answer,
     "cell": cell.answer,
+    "effect": effect.answer,
+    "effects": effects.answer,
+    "cache": cache.answer,
     "alignment": alignment.answer,
     "aligned": alignment.row,
     "written": alignment.written,
