@@ -8,7 +8,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from clearhead.messages import say
-from clearhead.web import alignment, atlas, cache, cell, effect, effects, flow, head, row, stage, tokens, told
+from clearhead.web import (
+    alignment,
+    atlas,
+    cache,
+    cell,
+    effect,
+    effects,
+    flow,
+    head,
+    mask,
+    masked,
+    row,
+    stage,
+    tokens,
+    told,
+)
 from clearhead.web.answer import Answer, as_json
 from clearhead.web.session import RefusedError, Session
 
@@ -45,6 +60,8 @@ PATHS: dict[str, Callable[[Session, Mapping[str, str]], Answer]] = {
     "head": head.answer,
     "row": row.answer,
     "cell": cell.answer,
+    "mask": mask.answer,
+    "masked": masked.answer,
     "effect": effect.answer,
     "effects": effects.answer,
     "cache": cache.answer,
