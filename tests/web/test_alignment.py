@@ -119,7 +119,7 @@ def test_a_large_one_keeps_the_largest_of_a_field(monkeypatch: pytest.MonkeyPatc
 def test_what_is_written_is_what_the_model_answers() -> None:
     of = opened(pair(), TEXT[:8], TARGET)
     told = json.loads(alignment.written(of, {}).body)
-    found = generate(pair(), TEXT[:8], max_tokens=pair().model.decoder.context - 1, temperature=0)  # type: ignore[union-attr]
+    found = generate(pair(), TEXT[:8], max_tokens=pair().config.context - 1, temperature=0)
     assert told == {"target": found.text, "ended": found.finish_reason == "eos"}
 
 

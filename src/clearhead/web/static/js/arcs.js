@@ -4,7 +4,7 @@ import { widthOf } from "clearhead/axis.js";
 import { draw } from "clearhead/dom.js";
 
 /** @typedef {import("clearhead/labels.js").Labels} Labels */
-/** @typedef {{query: number, key: number, weight: number}} Arc */
+/** @typedef {{query: number, key: number, weight: number, strong?: boolean}} Arc strong: drawn as the chosen one is, whichever that is */
 
 const HIGH = 190;
 const MOST = 700;
@@ -55,10 +55,9 @@ export function arcsOf(labels, arcs, chosen, width, choose) {
   const picture = draw("svg", { class: "arcs", width: long, height: below + slant, viewBox: `0 0 ${long} ${below + slant}` });
   const at = (/** @type {number} */ place) => 16 + (place + 0.5) * pitch;
   const most = arcs[arcs.length - 1]?.weight || 1;
-  picture.append(...arcs.map(({ query, key, weight }) => {
+  picture.append(...arcs.map(({ query, key, weight, strong = query === chosen.query && key === chosen.key }) => {
     const [from, to, bend] = [at(query), at(key), HIGH * 0.5];
     const path = `M${from.toFixed(1)} ${above + 4}C${from.toFixed(1)} ${above + bend} ${to.toFixed(1)} ${below - bend} ${to.toFixed(1)} ${below - 4}`;
-    const strong = query === chosen.query && key === chosen.key;
     return draw("path", { d: path, class: strong ? "arc chosen" : "arc", "stroke-opacity": Math.max(0.05, Math.sqrt(weight / most)).toFixed(3), "stroke-width": (1 + (2.5 * weight) / most).toFixed(2) });
   }));
   const step = Math.max(1, Math.ceil(LINE / pitch));

@@ -27,15 +27,15 @@ const BARS = 76;
 const TALLEST = 620;
 
 export class HeadPicture {
-  /** @param {string} label @param {Hands} hands */
-  constructor(label, hands) {
+  /** @param {string} label @param {Hands} hands @param {typeof Matrix} [kind] of the matrix: one that marks more cells */
+  constructor(label, hands, kind = Matrix) {
     this.top = new Axis("top");
     this.left = new Axis("left");
     this.bars = make("canvas", { class: "row-bars", "aria-hidden": "true" });
     /** @type {Drawn | null} */
     this.drawn = null;
     this.room = { left: 60, top: 60 };
-    this.matrix = new Matrix(label, {
+    this.matrix = new kind(label, {
       choose: (row, column) => this.drawn && hands.choose(row * this.drawn.tall, column * this.drawn.wide),
       hover: (row, column, x, y) => {
         this.marks();

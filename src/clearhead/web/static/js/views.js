@@ -1,6 +1,7 @@
 // @ts-check
 /** The sections of the page, in the order in which they stand. */
 
+import { view as alignment } from "clearhead/alignment.js";
 import { view as atlas } from "clearhead/atlas.js";
 import { view as cell } from "clearhead/cell.js";
 import { view as flow } from "clearhead/flow.js";
@@ -8,4 +9,4 @@ import { view as head } from "clearhead/head.js";
 import { view as tokens } from "clearhead/tokens.js";
 
 /** @type {import("clearhead/state.js").View[]} */
-export const views = [tokens, flow, atlas, head, cell];
+export const views = [tokens, flow, atlas, head, cell, alignment];
