@@ -145,8 +145,9 @@ def said(before: Tensor, after: Tensor) -> Said:
 def moved(before: Tensor, after: Tensor) -> Tensor:
     """‖after - before‖ / ‖before‖ of each position: (T,D), (T,D) -> (T); 0 where nothing was and nothing is."""
     kind = at_least_float32(before.dtype)
-    far, long = (after.to(kind) - before.to(kind)).norm(dim=-1), before.to(kind).norm(dim=-1)
-    return far / long.masked_fill(long == 0, 1.0)
+    far, long = (torch.linalg.vector_norm(each.to(kind), dim=-1) for each in (after - before, before))
+    shares: Tensor = far / long.masked_fill(long == 0, 1.0)
+    return shares
 
 
 def _logits(loaded: Loaded, before: Tensor, after: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
