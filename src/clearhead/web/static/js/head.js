@@ -4,6 +4,7 @@ import { Refused } from "clearhead/api.js";
 import { above, arcsOf, ofQuery } from "clearhead/arcs.js";
 import { legend } from "clearhead/colours.js";
 import { make } from "clearhead/dom.js";
+import { hidden, isSeen, sample } from "clearhead/hatch.js";
 import { HeadPicture } from "clearhead/headpicture.js";
 import { bar, choose, choosers, refilled } from "clearhead/headtools.js";
 import { labelsOf, placed } from "clearhead/labels.js";
@@ -60,7 +61,7 @@ async function show(element, state, api, say) {
   panel.labels = labelsOf(/** @type {any} */ (told.header), part);
   if (panel.answer !== answer) {
     panel.answer = answer;
-    panel.key.replaceChildren(legend(answer.header.most, say("head.legend")));
+    panel.key.replaceChildren(legend(answer.header.most, say("head.legend")), ...(hides(answer) ? [sample(say("head.hidden"))] : []));
   }
   about(panel, answer.header);
   if (panel.tooled !== state.drawing) {
@@ -138,8 +139,14 @@ function draw(panel) {
   if (picture.element.parentElement !== room) room.replaceChildren(picture.element);
   const bars = panel.bars === "largest" ? largest(values, rows, columns, answer.header.most) : byFields(/** @type {Float32Array} */ (answer.arrays[panel.bars].data), rows, tall);
   const end = panel.bars === "largest" || panel.bars === "sum" ? 1 : bars.reduce((most, each) => Math.max(most, each || 0), 0);
-  picture.show({ field: { values, rows, columns }, labels, tall, wide, bars, end }, width);
+  picture.show({ field: { values, rows, columns, seen: answer.arrays.seen.data }, labels, tall, wide, bars, end }, width);
   picture.choose(state.query, state.key);
+}
+
+/** Whether there is a place that a query may not look at. @param {Answer} answer */
+function hides({ arrays: { seen, weights } }) {
+  const [rows, columns] = weights.shape;
+  return Array.from({ length: rows }).some((_, row) => hidden(seen.data, row, columns).length > 0);
 }
 
 /** The largest weight of each row. @param {Uint8Array} values @param {number} rows @param {number} columns @param {number} most */
@@ -159,10 +166,12 @@ function hovered(panel, query, key) {
   const { answer, labels, say, state, weights } = panel;
   const { columns, tall, wide } = fields(panel);
   const byte = answer?.arrays.weights.data[Math.floor(query / tall) * columns + Math.floor(key / wide)] ?? 0;
+  const pair = `${placed(labels.queries, query)} → ${placed(labels.keys, key)}`;
+  if (!isSeen(answer?.arrays.seen.data, Math.floor(query / tall), Math.floor(key / wide), columns)) return [pair, say("head.hidden")];
   const exact = query === state.query && wide === 1 && weights.length > 0;
   const weight = exact ? figures(weights[key]) : `≈ ${Number(((answer?.header.most ?? 1) * (byte / 255) ** 2).toPrecision(2))}`;
   const several = tall * wide > 1 ? [say("head.field", { queries: tall, keys: wide })] : [];
-  return [`${placed(labels.queries, query)} → ${placed(labels.keys, key)}`, say("head.weight", { value: weight }), ...several];
+  return [pair, say("head.weight", { value: weight }), ...several];
 }
 
 /** What holds of the whole head. @param {Panel} panel @param {any} header */

@@ -6,12 +6,14 @@
  * on a second canvas above it, and the cell under the pointer comes from a division, so that moving costs the same for any matrix.
  */
 import { pixels, themeOf } from "clearhead/colours.js";
+import { hatch } from "clearhead/hatch.js";
 
 /**
  * @typedef {object} Field what is drawn
  * @property {Uint8Array} values row by row
  * @property {number} rows
  * @property {number} columns
+ * @property {import("clearhead/hatch.js").Seen | null} [seen] what may be looked at; all of it where this is left out
  */
 
 /**
@@ -137,6 +139,7 @@ export class Matrix {
     context.clearRect(0, 0, this.width, this.height);
     context.imageSmoothingEnabled = false;
     context.drawImage(this.picture, this.x, this.y, columns * size, rows * size);
+    hatch(context, this);
     if (size >= APART) {
       context.globalAlpha = 0.07;
       context.fillStyle = getComputedStyle(this.element).color;
