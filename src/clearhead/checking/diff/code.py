@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from clearhead.checking.case import Case
+from clearhead.checking.diff.forcing import Put, Putting
 from clearhead.checking.diff.outputs import NoTensorError, beside, first_tensor
 from clearhead.checking.diff.side import Given, Output, Walk
 from clearhead.checking.diff.stages import CodeStage, Reader
@@ -61,11 +63,15 @@ class CodeSide:
         target: the code.
         opened: how it is called.
         given: weights in place of its own, by its own names; those that are not named stay.
+        puts: tensors in place of what some of its operations give.
+        seed: of what it draws in a forward.
     """
 
     target: Target
     opened: Opened
     given: Mapping[str, Tensor] | None = None
+    puts: tuple[Put, ...] = ()
+    seed: int = 0
 
     @property
     def name(self) -> str:
@@ -110,7 +116,7 @@ class CodeSide:
 
     def with_weights(self, tensors: Mapping[str, Tensor]) -> CodeSide:
         """The same code with these weights in place of its own, by its own names."""
-        return CodeSide(self.target, self.opened, {**(self.given or {}), **tensors})
+        return replace(self, given={**(self.given or {}), **tensors})
 
     def module(self, dtype: torch.dtype | None) -> Any:
         """A fresh copy in evaluation mode; in its own type if None."""
@@ -146,10 +152,11 @@ class CodeSide:
         given_back: list[Any] = []
         if isinstance(module, nn.Module):
             module.register_forward_hook(lambda _module, _inputs, output: given_back.append(output))
-        with Attempt() as attempt, torch.no_grad(), Seeded():
-            record = watched(
-                module if isinstance(module, nn.Module) else None, lambda: self._result(module, fed), live=True
-            )
+        with Attempt() as attempt, torch.no_grad(), Seeded(self.seed):
+            with Putting(self.puts) if self.puts else nullcontext():
+                record = watched(
+                    module if isinstance(module, nn.Module) else None, lambda: self._result(module, fed), live=True
+                )
             reader = Reader(record, module if isinstance(module, nn.Module) else None, fed)
             stages = reader.read()
             whole = self._whole(fed)

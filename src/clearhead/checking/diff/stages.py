@@ -10,9 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from clearhead.checking.common.trial import apart
+from clearhead.checking.diff.kernels import KERNELS, Call, Step, steps_of
 from clearhead.checking.diff.side import Stage
 from clearhead.checking.rounding import UNIT
-from clearhead.checking.watch import Op, Record, WithArguments
+from clearhead.checking.strangers import Attempt
+from clearhead.checking.watch import Op, Record
 
 VIEWS = frozenset(
     [
@@ -58,8 +60,6 @@ VIEWS = frozenset(
 PARTS = frozenset(("chunk", "split", "unbind", "tensor_split", "split_with_sizes", "__getitem__", "narrow", "select"))
 """Operations that take a part of the numbers."""
 
-FUSED = "scaled_dot_product_attention"
-
 
 @dataclass(frozen=True, eq=False)
 class CodeStage(Stage):
@@ -69,18 +69,15 @@ class CodeStage(Stage):
         parents: the stages that it was made of, by their places in the walk.
         fed: whether the inputs of the forward reach it; a table of angles or a mask is made of nothing.
         module: the innermost module that was running.
+        at: the place, among all operations, of the one that made it; -1 if none did.
+        part: which of its results it is: "[1]", or, of a kernel, which step: ".weights"; "" for the result itself.
     """
 
     parents: tuple[int, ...] = ()
     fed: bool = True
     module: str = ""
-
-
-class _Call(WithArguments):
-    """The arguments of an operation, as `Op` finds them."""
-
-    def __init__(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> None:
-        self.arguments, self.keywords = arguments, keywords
+    at: int = -1
+    part: str = ""
 
 
 class Reader:
@@ -95,6 +92,7 @@ class Reader:
     def __init__(self, record: Record, module: nn.Module | None, fed: tuple[Tensor, ...]) -> None:
         self.record, self.kinds = record, {} if module is None else dict(module.named_modules())
         self.stages: list[CodeStage] = []
+        self.at = -1
         self.sources: dict[int, tuple[int, ...]] = {}
         """By a tensor's identity, the stages that it is made of."""
         self.reached = {id(each) for each in fed}
@@ -107,6 +105,7 @@ class Reader:
     def read(self) -> tuple[CodeStage, ...]:
         """All stages."""
         for index, op in enumerate(self.record.ops):
+            self.at = index
             self._op(op)
             for ran in self.runs.get(index + 1, ()):
                 self._named(ran.module, ran.outputs)
@@ -121,11 +120,11 @@ class Reader:
         copies = tuple(_tensors((op.arguments, op.keywords)))
         if op.name == "__setitem__":
             self._made(arguments[0], parents, fed)
-        elif op.name == FUSED and isinstance(op.result, Tensor):
-            self._fused(op, parents, fed)
+        elif op.name in KERNELS:
+            self._opened(op, parents, fed)
         elif isinstance(op.result, Tensor):
             if self._counts(op, op.result, copies):
-                made = CodeStage(_title(op), op.result, op.where, copies, op.name, parents, fed, op.module)
+                made = CodeStage(_title(op), op.result, op.where, copies, op.name, parents, fed, op.module, self.at)
                 parents = (self._add(made),)
             self._made(result, parents, fed)
         else:
@@ -138,26 +137,35 @@ class Reader:
             own = parents
             if copy.is_floating_point():
                 name = _title(op, f"[{place}]")
-                own = (self._add(CodeStage(name, copy, op.where, copies, op.name, parents, fed, op.module)),)
+                made = CodeStage(name, copy, op.where, copies, op.name, parents, fed, op.module, self.at, f"[{place}]")
+                own = (self._add(made),)
             self._made(each, own, fed)
 
-    def _fused(self, op: Op, parents: tuple[int, ...], fed: bool) -> None:
-        """The fused kernel with the scores and weights that it does not show, where the formula gives what it gave."""
+    def _opened(self, op: Op, parents: tuple[int, ...], fed: bool) -> None:
+        """A kernel that does several steps at once, with those that it does not show, where the formulas give what it gave."""
         copies = tuple(_tensors((op.arguments, op.keywords)))
-        scores, weights, out = shown(op.arguments, op.keywords)
         assert op.live is not None
-        if apart(out, op.result) <= 256 * UNIT.get(op.result.dtype, 0.0):
-            call = _Call(op.live[0], op.live[1])
-            q, k, v, mask = (call.argument(n, key) for n, key in enumerate(("query", "key", "value", "attn_mask")))
-            first = self._of(q, k)
-            made = CodeStage(_title(op, ".scores"), scores, op.where, copies[:2], "scores", first, fed, op.module)
-            raw = self._add(made)
-            hidden = (raw, *self._of(mask))
-            made = CodeStage(_title(op, ".weights"), weights, op.where, (scores,), "softmax", hidden, fed, op.module)
-            parents = (self._add(made), *self._of(v))
-            copies = (weights, copies[2])
-        place = self._add(CodeStage(_title(op), op.result, op.where, copies, op.name, parents, fed, op.module))
-        self._made(op.live[2], (place,), fed)
+        result = next(_tensors(op.result))
+        steps: tuple[Step, ...] = ()
+        with Attempt():
+            steps = steps_of(op.name, op.arguments, op.keywords)
+        if steps and apart(steps[-1].value, result) <= 256 * UNIT.get(result.dtype, 0.0):
+            places: dict[str, int] = {}
+            call = Call(op.live[0], op.live[1])
+            for step in steps[:-1]:
+                own = tuple(places[name] for name in step.of if name in places)
+                given = self._of(*(call.argument(*KERNELS[op.name][name]) for name in step.given))
+                title = _title(op, f".{step.name}")
+                made = CodeStage(
+                    title, step.value, op.where, step.operands, step.made_by, (*own, *given), fed, op.module, self.at
+                )
+                places[step.name] = self._add(replace(made, part=f".{step.name}"))
+            own = tuple(places[name] for name in steps[-1].of if name in places)
+            parents = (*own, *self._of(*(call.argument(*KERNELS[op.name][name]) for name in steps[-1].given)))
+            copies = steps[-1].operands
+        place = self._add(CodeStage(_title(op), result, op.where, copies, op.name, parents, fed, op.module, self.at))
+        for each in _tensors(op.live[2]):
+            self._made(each, (place,), fed)
 
     def _of(self, *tensors: Any) -> tuple[int, ...]:
         return tuple(dict.fromkeys(place for each in tensors for place in self.sources.get(id(each), ())))
@@ -202,24 +210,6 @@ class Reader:
                     name = module if not count else f"{module}#{count + 1}"
                     self.stages[-back] = replace(stage, name=name, made_by=made_by)
                 return
-
-
-def shown(arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> tuple[Tensor, Tensor, Tensor]:
-    """Scores (hidden ones -inf), weights and result of the fused kernel, by its formula softmax(q kᵀ scale + mask) v."""
-    call = _Call(arguments, keywords)
-    q, k, v, mask = (call.argument(n, key) for n, key in enumerate(("query", "key", "value", "attn_mask")))
-    scale = keywords.get("scale") or q.shape[-1] ** -0.5
-    if keywords.get("enable_gqa") and k.shape[-3] != q.shape[-3]:
-        k, v = (each.repeat_interleave(q.shape[-3] // each.shape[-3], -3) for each in (k, v))
-    scores = q @ k.transpose(-2, -1) * scale
-    if call.argument(5, "is_causal", False):
-        mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
-    if mask is not None:
-        hidden = scores.masked_fill(~mask, float("-inf")) if mask.dtype == torch.bool else scores + mask
-    else:
-        hidden = scores
-    weights = hidden.softmax(-1)
-    return scores, weights, weights @ v
 
 
 def _title(op: Op, part: str = "") -> str:
