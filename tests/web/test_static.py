@@ -51,7 +51,8 @@ def faults_of(text: str) -> list[str]:
 def test_a_file_holds_nothing_that_it_may_not(path: str) -> None:
     assert faults_of(texts()[path]) == []
     assert path[path.rindex(".") :] in KINDS
-    assert len(texts()[path].splitlines()) <= LONGEST
+    # A table of texts has a line for each.
+    assert path.endswith(".json") or len(texts()[path].splitlines()) <= LONGEST
 
 
 @pytest.mark.parametrize(
