@@ -1,6 +1,7 @@
 // @ts-check
 /** One cell: how a weight comes from q and k, step by step with the numbers put in, and what it mixes into the output. */
 import { make } from "clearhead/dom.js";
+import { without } from "clearhead/effect.js";
 import { choose, choosers, refilled } from "clearhead/headtools.js";
 import { labelsOf, placed } from "clearhead/labels.js";
 import { figures } from "clearhead/say.js";
@@ -28,13 +29,15 @@ async function show(element, state, api, say) {
   lengths = { queries: labels.queries.length, keys: labels.keys.length };
   if (!lengths.queries || !lengths.keys) return element.replaceChildren(make("p", {}, say("cell.empty")));
   const [{ header: cell }, row] = await Promise.all([api.get("cell", { part, layer, head, query, key }), api.get("row", { part, layer, head, query })]);
-  if (!element.firstChild) element.append(make("div", { class: "row-of-tools" }, ...choosers(state, api.model(), say), ...positions(labels, say)), make("div", { class: "steps", tabindex: 0 }));
-  const [tools, steps] = /** @type {HTMLElement[]} */ ([...element.children]);
+  if (!element.firstChild) element.append(make("div", { class: "row-of-tools" }, ...choosers(state, api.model(), say), ...positions(labels, say)), make("div", { class: "steps", tabindex: 0 }), make("div", { class: "effect" }));
+  const [tools, steps, effect] = /** @type {HTMLElement[]} */ ([...element.children]);
   choose(tools, state);
   for (const select of tools.querySelectorAll("select[data-place]")) if (select instanceof HTMLSelectElement) filled(select, labels, state);
   steps.setAttribute("aria-label", say("cell.steps", { query: placed(labels.queries, query), key: placed(labels.keys, key) }));
   const width = (steps.clientWidth || 640) - 34;
   refilled(steps, [sentence(cell, labels, state, say), ...all(cell, row, width, say).map((step, place) => card(step, place + 1))]);
+  const own = labelsOf(/** @type {any} */ (told.header), part === "attention" ? part : "decoder.attention").queries;
+  await without(effect, { state, api, say, labels, cell, own });
 }
 
 /** @param {import("clearhead/labels.js").Labels} labels @param {Say} say */

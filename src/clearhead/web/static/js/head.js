@@ -245,6 +245,10 @@ function numbers(panel, row) {
     }, say("head.to_cell"))))),
     ...(rest.length ? [make("p", { class: "quiet" }, say("head.rest", { count: rest.length, sum: figures(rest.reduce((sum, key) => sum + weights[key], 0)) }))] : []),
     make("p", { class: "quiet" }, say("head.seen", { seen: order.length, keys: weights.length })),
+    make("p", {}, make("button", { type: "button", class: "chip", "data-name": "without", onclick: () => {
+      reach("cell");
+      document.querySelector("#view-cell .effect")?.scrollIntoView({ block: "start" });
+    } }, say("effect.ask"))),
   ]);
   panel.table.fill(say("head.row", { query: token }), [say("head.key"), say("head.weight_name"), say("head.score_name")], () =>
     order.slice(0, 64).map((key) => [placed(labels.keys, key), String(weights[key]), String(scores[key])]));
