@@ -14,6 +14,7 @@ from torch import Tensor
 from clearhead.generation.generate import generate
 from clearhead.web import alignment, weighing
 from clearhead.web.answer import unpacked
+from clearhead.web.export import Question, answers_of, place_of
 from clearhead.web.opening import opened
 from clearhead.web.session import Session
 from tests.web.heads_opened import PAIRED, recorded, refusal, session_of
@@ -114,6 +115,22 @@ def test_a_large_one_keeps_the_largest_of_a_field(monkeypatch: pytest.MonkeyPatc
     back = header["most"] * (arrays["weights"].astype(float) / 255) ** 2
     assert np.abs(back - np.array(fields)).max() < header["most"] / 255
     assert arrays["largest"].shape == arrays["highest"].shape == (13,)
+
+
+def test_a_saved_file_holds_it() -> None:
+    of = opened(pair(), TEXT, TARGET)
+    answers = answers_of(of, place_of(of, {"layer": "1", "head": "2", "query": "3"}))
+    config = pair().config
+    kinds = [key.partition("?")[0] for key in answers]
+    assert kinds.count("alignment") == 1 + config.layers * (1 + config.heads)
+    for layer, head in ((None, None), (1, None), (1, 2)):
+        for path, question, more in (("alignment", alignment.answer, {}), ("aligned", alignment.row, {"query": 3})):
+            asked_for = asked(layer, head, **more)
+            assert answers[Question(path, asked_for).key].body == question(of, asked_for).body
+    assert all(Question("aligned", {"query": str(query)}).key in answers for query in range(len(of.ids)))
+    # Where the part is the encoder's, a place of the source that the target does not have is its last one.
+    of_encoder = answers_of(of, place_of(of, {"part": "encoder.attention", "query": "11"}))
+    assert Question("aligned", {"query": str(len(of.ids) - 1)}).key in of_encoder
 
 
 def test_what_is_written_is_what_the_model_answers() -> None:

@@ -146,7 +146,7 @@ def answers_of(session: Session, place: Place) -> dict[str, Answer]:
         session: the prompt.
         place: where the page looks.
     """
-    found = _answered(session, _looked_at(place))
+    found = _answered(session, [*_looked_at(place), *_aligned(session, place)])
     room = ROOM
     for group in _beside(session, place):
         units = [unit for unit in ([each for each in unit if each.key not in found] for unit in group) if unit]
@@ -203,8 +203,21 @@ def _beside(session: Session, place: Place) -> Iterator[list[list[Question]]]:
     yield [_seen(each) for each in every]
     yield [_seen(each) for each in every if (each.part, each.layer) == (place.part, place.layer)]
     yield [[Question("cell", {**row, "key": str(key)})] for key in range(keys)]
+    if session.source:
+        yield [_aligned(session, place._replace(query=query))[:2] for query in range(len(session.ids))]
+        yield [_aligned(session, each) for each in every if each.part == "decoder.cross_attention"]
     if sum(parameters(session.loaded.config).values()) * (len(session.ids) + len(session.source)) <= QUICK:
         yield [[Question("stage", {"name": each.name})] for each in session.stages]
+
+
+def _aligned(session: Session, place: Place) -> list[Question]:
+    """The alignment of an encoder-decoder with the row of a token: the mean of all layers, of this layer, and this head."""
+    if not isinstance(session.loaded.config, EncoderDecoderConfig):
+        return []
+    layer, query = min(place.layer, session.loaded.config.layers - 1), min(place.query, len(session.ids) - 1)
+    whose: list[dict[str, str]] = [{}, {"layer": str(layer)}, {"layer": str(layer), "head": str(place.head)}]
+    paths = (("alignment", {}), ("aligned", {"query": str(query)}))
+    return [Question(path, {**fields, **more}) for fields in whose for path, more in paths]
 
 
 def _lengths(session: Session, part: str) -> tuple[int, int]:

@@ -12,6 +12,7 @@ from clearhead.models.config import DecoderConfig
 from clearhead.models.decoder import Decoder
 from clearhead.text import ByteTokenizer
 from clearhead.web.files import builtin
+from tests.web.browser.translating import SOURCE, TARGET, translating
 from tests.web.read_models import pair
 
 QUICK = ("bytes", "built-in", "pair")
@@ -20,9 +21,10 @@ TEXTS = {
     "bytes": "the cat 小猫 sat",
     "built-in": "The little cat sat on the mat. 小猫趴在窗台上。",
     "pair": "abc小猫abcab",
+    "translating": SOURCE,
     "smollm2, float64": "The little cat sat on the mat, and the little dog sat on the rug.",
 }
-TARGETS = {"pair": "猫ab猫c"}
+TARGETS = {"pair": "猫ab猫c", "translating": TARGET}
 """What an encoder-decoder has written."""
 
 
@@ -37,6 +39,8 @@ def model(name: str) -> Loaded:
         return pair()
     if name == "bytes":
         return _bytes()
+    if name == "translating":
+        return translating()
     if name == "built-in":
         return load(str(builtin()), dtype="float32")
     # Scores of SmolLM2 are small sums of large terms: in float32 two right orders of summing differ by more than is asked for.

@@ -171,7 +171,7 @@ function draw({ answer, picture, matrix, room, lines, labels, state, say }) {
   const ordered = [...arcs.filter(({ strong }) => !strong), ...arcs.filter(({ strong }) => strong)];
   const drawn = arcsOf({ queries: labels.keys, keys: labels.queries }, ordered, { query: state.key, key: state.query }, lines.clientWidth || 320, {
     query: (key) => go({ part: PART, query: state.query, key }), key: (query) => go({ part: PART, query }),
-  });
+  }, 1);
   const scroll = make("div", { class: "arcs-scroll", tabindex: 0, role: "img", "aria-label": say("alignment.lines") }, drawn);
   lines.replaceChildren(make("p", { class: "quiet" }, say("alignment.read")), scroll, make("p", { class: "quiet" }, say("alignment.written")));
   scroll.scrollLeft = (state.query / Math.max(1, labels.queries.length)) * scroll.scrollWidth - scroll.clientWidth / 2;
@@ -191,7 +191,7 @@ function sentence({ answer, labels, say, state, line, table }) {
   if (!answer) return;
   const [largest, highest] = [answer.arrays.largest.data, answer.arrays.highest.data];
   const of = (/** @type {number} */ query) => {
-    const fields = { word: labels.queries[query] ?? "", key: labels.keys[largest[query]] ?? "", weight: figures(Number(highest[query].toPrecision(3))) };
+    const fields = { word: labels.queries[query] ?? "", key: labels.keys[largest[query]] ?? "", weight: figures(Number(highest[query].toPrecision(2))) };
     if (largest[query] < 0) return say("alignment.blind", fields);
     return say(query === labels.queries.length - 1 ? "alignment.sentence_next" : "alignment.sentence", fields);
   };
@@ -215,7 +215,7 @@ function numbers({ row, labels, state, say }, answer) {
   };
   const told = { key: labels.keys[state.key] ?? "", layer: layers[state.key], head: heads[state.key], weight: figures(highest[state.key]) };
   refilled(row, [
-    make("h3", {}, say("alignment.row", { word: labels.queries[state.query] ?? "" })),
+    make("h3", {}, say(state.query === labels.queries.length - 1 ? "alignment.row_next" : "alignment.row", { word: labels.queries[state.query] ?? "" })),
     make("ol", { class: "bars" }, ...listed.map((key) => make("li", {}, bar(`${key} “${labels.keys[key]}”`, weights[key], first, key === state.key, () => go({ part: PART, query: state.query, key }), say("alignment.choose"))))),
     ...(rest.length ? [make("p", { class: "quiet" }, say("head.rest", { count: rest.length, sum: figures(rest.reduce((sum, key) => sum + weights[key], 0)) }))] : []),
     make("p", {}, say(state.align === "head" ? "alignment.this_head" : "alignment.strongest", told)),

@@ -43,9 +43,10 @@ function strongest(arcs) {
  * @param {{query: number, key: number}} chosen
  * @param {number} width that there is
  * @param {{query: (place: number) => void, key: (place: number) => void}} choose
+ * @param {number} [full] the weight of the darkest line; the largest of all if it is left out
  * @returns {SVGElement}
  */
-export function arcsOf(labels, arcs, chosen, width, choose) {
+export function arcsOf(labels, arcs, chosen, width, choose, full = arcs[arcs.length - 1]?.weight || 1) {
   const count = Math.max(labels.queries.length, labels.keys.length, 1);
   const pitch = Math.min(72, Math.max(count > 700 ? 5 : LINE, (width - 24) / count));
   const long = Math.max(width, Math.ceil(count * pitch) + 24);
@@ -54,11 +55,10 @@ export function arcsOf(labels, arcs, chosen, width, choose) {
   const [above, below] = [slant, slant + HIGH];
   const picture = draw("svg", { class: "arcs", width: long, height: below + slant, viewBox: `0 0 ${long} ${below + slant}` });
   const at = (/** @type {number} */ place) => 16 + (place + 0.5) * pitch;
-  const most = arcs[arcs.length - 1]?.weight || 1;
   picture.append(...arcs.map(({ query, key, weight, strong = query === chosen.query && key === chosen.key }) => {
     const [from, to, bend] = [at(query), at(key), HIGH * 0.5];
     const path = `M${from.toFixed(1)} ${above + 4}C${from.toFixed(1)} ${above + bend} ${to.toFixed(1)} ${below - bend} ${to.toFixed(1)} ${below - 4}`;
-    return draw("path", { d: path, class: strong ? "arc chosen" : "arc", "stroke-opacity": Math.max(0.05, Math.sqrt(weight / most)).toFixed(3), "stroke-width": (1 + (2.5 * weight) / most).toFixed(2) });
+    return draw("path", { d: path, class: strong ? "arc chosen" : "arc", "stroke-opacity": Math.max(0.05, Math.sqrt(weight / full)).toFixed(3), "stroke-width": (1 + (2.5 * weight) / full).toFixed(2) });
   }));
   const step = Math.max(1, Math.ceil(LINE / pitch));
   for (const [names, y, side, mark] of /** @type {[string[], number, "query" | "key", number][]} */ ([
