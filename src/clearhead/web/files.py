@@ -21,7 +21,7 @@ IMPORTS = '<script type="importmap">{"imports": {}}</script>'
 MAIN = '<script type="module" src="/static/js/main.js"></script>'
 """What is written over in `index.html`; it stands there exactly so."""
 
-VIEWS = ("tokens", "flow", "atlas", "head", "cell", "alignment")
+VIEWS = ("tokens", "flow", "atlas", "head", "cell", "mask", "cache", "alignment")
 """The views of the page, by the names that its address has for them."""
 
 KINDS = {
