@@ -19,9 +19,9 @@ from clearhead.models.encoder_decoder import EncoderDecoder
 from clearhead.training.fit import evaluating
 from clearhead.web.session import Session
 
-AGAIN = 1 << 37
+AGAIN = 1 << 35
 """Up to how many FLOPs the steps are computed again; the first one always is. A prompt of some dozens of tokens has all of its steps
-compared in a model of 100 M parameters, a long one some of them: nobody should wait for a minute."""
+compared in a model of 20 M parameters, else some of them: nobody should wait long, and others wait for the model."""
 
 
 class Step(NamedTuple):
@@ -79,13 +79,14 @@ def grown(session: Session, steps: int) -> Grown:
     room = min(steps, decoder.context - len(row.ids))
     costs = Costs.of(session, len(row.ids) + room)
     stores: list[Cache] = []
+    taken: list[Step] = []
 
     def kept(of: Decoder, capacity: int) -> Cache:
         stores.append(cache_for(of, capacity))
         return stores[-1]
 
     with torch.no_grad(), evaluating(model):
-        group, taken = Group(Reader(model, "stop", new_store=kept), [row]), []
+        group = Group(Reader(model, "stop", new_store=kept), [row])
         logits = group.read()[0, -1]
         norms = logits.new_zeros(2, len(decoder.blocks), len(row.ids) + room, dtype=torch.float32)
         copy_norms(stores[0], norms)
@@ -120,9 +121,11 @@ def recomputed(model: Decoder | EncoderDecoder, ids: Sequence[int], source: Sequ
     device = next(model.parameters()).device
     read = torch.tensor([ids], device=device)
     if isinstance(model, EncoderDecoder):
-        features = model.features(torch.tensor([source], device=device), read)
-        return model.decoder.head(features[0, -1])  # type: ignore[no-any-return]
-    return model.head(model.features(read)[0, -1])
+        features, head = model.features(torch.tensor([source], device=device), read), model.decoder.head
+    else:
+        features, head = model.features(read), model.head
+    logits: Tensor = head(features[0, -1])
+    return logits
 
 
 def held(store: Cache) -> range:

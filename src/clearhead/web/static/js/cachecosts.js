@@ -1,0 +1,87 @@
+// @ts-check
+/** What a step costs with a cache and without, and what the cache weighs. */
+import { draw, make } from "clearhead/dom.js";
+import { bytes, figures, short, whole } from "clearhead/say.js";
+
+/** @typedef {import("clearhead/state.js").Say} Say */
+
+const SIDE = 132;
+
+/**
+ * The pairs of tokens that a forward works on, a row for each token that looks: the new row, and those that are spared.
+ * @param {number} tokens
+ * @param {number | null} window of the widest layer
+ * @param {string} label
+ */
+export function triangle(tokens, window, label) {
+  const row = Math.max(2.5, SIDE / tokens);
+  const seen = Math.min(tokens, window ?? tokens) / tokens;
+  const old = SIDE - row;
+  const band = (1 - seen) * SIDE;
+  const corner = band > 0 ? `L${Math.max(0, old - seen * SIDE).toFixed(1)} ${old.toFixed(1)}L0 ${(seen * SIDE).toFixed(1)}Z` : `L0 ${old.toFixed(1)}Z`;
+  return draw("svg", { class: "triangle", viewBox: `-1 -1 ${SIDE + 2} ${SIDE + 2}`, width: SIDE + 2, height: SIDE + 2, role: "img", "aria-label": label },
+    draw("rect", { class: "triangle-frame", width: SIDE, height: SIDE }),
+    tokens > 1 ? draw("path", { class: "triangle-again", d: `M0 0L${old.toFixed(1)} ${old.toFixed(1)}${corner}` }) : null,
+    draw("rect", { class: "triangle-new", x: band.toFixed(1), y: old.toFixed(1), width: (seen * SIDE).toFixed(1), height: row.toFixed(1) }));
+}
+
+/** A name, a bar and a number. @param {string} name @param {number} value @param {number} most @param {string} shown @param {string} kind */
+export function line(name, value, most, shown, kind) {
+  const fill = make("span", { class: "bar-fill" });
+  fill.style.width = `${most > 0 ? Math.max(0.4, (100 * value) / most) : 0}%`;
+  return make("li", { class: `cost-line ${kind}` }, make("span", { class: "cost-name" }, name), make("span", { class: "bar-track" }, fill), make("data", { class: "bar-number", value: String(value), title: whole(value) }, shown));
+}
+
+/** FLOPs of a step both ways. @param {{flops: number, flops_without: number}} step @param {Say} say */
+export function work({ flops, flops_without }, say) {
+  return make("ul", { class: "cost-lines" }, line(say("cache.with"), flops, flops_without, short(flops), "own"), line(say("cache.without"), flops_without, flops_without, short(flops_without), ""));
+}
+
+/** The kinds of heads that a cache may have, each once, the model's own marked, and a window. @param {any} header @param {Say} say */
+function kinds(header, say) {
+  const { bytes: of, heads, kv_heads, windows, memory, source } = header;
+  const names = [["multi_head", heads], ["grouped", of.grouped?.kv_heads], ["multi_query", 1]];
+  const found = names.filter(([name, groups], place) => of[name] && names.findIndex(([, other]) => other === groups) === place).map(([name, groups]) => {
+    const own = groups === kv_heads;
+    const text = say(`cache.${name}`, { groups });
+    return { text: own ? say("cache.this", { name: text }) : text, told: own ? of.own : of[name], own };
+  });
+  const windowed = windows.some((/** @type {number | null} */ each) => each !== null);
+  found.push({ text: say(windowed ? "cache.window_own" : "cache.window", { window: of.window.window }), told: of.window, own: false });
+  if (source !== null) found.push({ text: say("cache.memory", { source }), told: { prompt: memory, context: memory }, own: false });
+  return found;
+}
+
+/** Bars for the prompt and for a full context. @param {any} header @param {Say} say */
+export function weights(header, say) {
+  const rows = kinds(header, say);
+  const group = (/** @type {"prompt" | "context"} */ length, /** @type {string} */ title) => {
+    const most = Math.max(...rows.map(({ told }) => told[length]));
+    return make("div", {}, make("h4", {}, title), make("ul", { class: "cost-lines" }, ...rows.map(({ text, told, own }) => line(text, told[length], most, bytes(told[length]), own ? "own" : ""))));
+  };
+  return make("div", { class: "cache-weights" }, group("prompt", say("cache.for_prompt", { tokens: whole(header.prefill) })), group("context", say("cache.for_context", { tokens: whole(header.context) })));
+}
+
+/** The formula with the numbers of a length put in. @param {any} header @param {number} tokens @param {Say} say */
+export function formula({ layers, kv_heads, head_width, bytes_each, ring }, tokens, say) {
+  const kept = ring === null ? tokens : Math.min(tokens, ring);
+  const total = 2 * layers * kv_heads * head_width * kept * bytes_each;
+  return make("p", { class: "formula" }, `${say("cache.bytes")} = 2 · L · K · d · S · b = 2 · ${layers} · ${kv_heads} · ${head_width} · ${kept} · ${bytes_each} = `, make("data", { value: String(total), "data-total": true }, bytes(total)));
+}
+
+/** Whether a difference is no more than rounding: some last places of the largest logit, and little of it in types of 16 bits. @param {number} difference @param {number} largest @param {number} epsilon */
+export function rounding(difference, largest, epsilon) {
+  return difference <= Math.min(256 * epsilon, 0.05) * Math.max(largest, 1e-3);
+}
+
+/** What the two ways' logits say, of the steps so far. @param {any} header @param {number} shown @param {Say} say */
+export function compared({ steps, epsilon, kind }, shown, say) {
+  const known = steps.slice(0, shown).filter((/** @type {any} */ each) => each.difference !== null);
+  if (!known.length) return make("p", {}, say("cache.not_compared"));
+  const worst = known.reduce((/** @type {any} */ one, /** @type {any} */ other) => (other.difference > one.difference ? other : one));
+  const largest = Math.max(...known.map((/** @type {any} */ each) => each.largest));
+  const same = rounding(worst.difference, largest, epsilon);
+  return make("p", { class: same ? "cache-same" : "cache-differs" }, make("span", { class: "verdict" }, same ? "✓ " : "✗ "), say("cache.difference"), " ",
+    make("data", { value: String(worst.difference), "data-difference": true, title: String(worst.difference) }, figures(worst.difference)), ". ",
+    say(same ? "cache.rounding" : "cache.differs", { largest: figures(largest), kind, compared: known.length }), known.length < shown ? ` ${say("cache.compared_some", { compared: known.length })}` : "");
+}
