@@ -72,7 +72,7 @@ async function show(element, state, api, say) {
   boxes.changed.textContent = changed(header, say);
   draw(panel);
   verdict(panel);
-  const most = element.clientWidth < 560 ? 5 : 8;
+  const most = element.clientWidth < 560 ? 5 : 6;
   refilled(boxes.forms, forms(panel.rule, header.conventions, panel.labels, state, most, say));
   boxes.said.classList.toggle("stale", panel.said?.header.mask !== mask);
   panel.said = header.switched ? await said(api, mask) : null;

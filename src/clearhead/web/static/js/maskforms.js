@@ -35,7 +35,7 @@ export function forms(rule, conventions, labels, chosen, most, say) {
     const mistakes = MISTAKES[/** @type {keyof typeof MISTAKES} */ (form)].map((read) => {
       const [shown, hidden] = conventions.taken[`${form}, ${read}`];
       const after = (shown ? seen : 0) + (hidden ? keys - seen : 0);
-      const outcome = shown ? "mask.taken.open" : after ? "mask.taken.inverted" : "mask.taken.blind";
+      const outcome = shown ? (seen < keys ? "mask.taken.open" : "mask.taken.same") : after ? "mask.taken.inverted" : "mask.taken.blind";
       const fields = { query: placed(labels.queries, chosen.query), seen, hidden: keys - seen, keys };
       return make("p", { class: "caption" }, make("strong", {}, say(`mask.read.${form}.${read}`)), " ", say(outcome, fields));
     });
