@@ -28,7 +28,8 @@ ROOM = 3 << 18
 """Bytes of answers beyond what is looked at, at most: other rows, heads and tensors, so that a person can look around."""
 
 QUICK = 1 << 28
-"""Up to how many parameters × tokens the pictures of tensors that are not looked at are made: each is a forward."""
+"""Up to how many parameters × tokens it is computed what would be without a weight, and the pictures of tensors that are not looked at:
+each is a forward."""
 
 FIELDS = ("view", "sort", "drawing", "mask", "steps", "align", "lang")
 """Fields of the state that say how something is shown, beside those that say where the page looks."""
@@ -190,7 +191,10 @@ def _beside(session: Session, place: Place) -> Iterator[list[list[Question]]]:
     """What a person may look at next, the nearest first: groups of units, which belong together."""
     queries, keys = _lengths(session, place.part)
     row = {**place.of_head, "query": str(place.query)}
+    quick = sum(parameters(session.loaded.config).values()) * (len(session.ids) + len(session.source)) <= QUICK
     yield [[Question("row", {**row, "query": str(query)})] for query in range(queries)]
+    if quick:
+        yield [[Question("effects", row), Question("effect", {**row, "key": str(place.key)})]]
     every = [
         place._replace(
             part=part, layer=layer, head=head, query=min(place.query, count - 1), key=min(place.key, seen - 1)
@@ -206,7 +210,7 @@ def _beside(session: Session, place: Place) -> Iterator[list[list[Question]]]:
     if session.source:
         yield [_aligned(session, place._replace(query=query))[:2] for query in range(len(session.ids))]
         yield [_aligned(session, each) for each in every if each.part == "decoder.cross_attention"]
-    if sum(parameters(session.loaded.config).values()) * (len(session.ids) + len(session.source)) <= QUICK:
+    if quick:
         yield [[Question("stage", {"name": each.name})] for each in session.stages]
 
 

@@ -116,7 +116,7 @@ function choice(box, asked) {
 
 /** The numbers. @param {Asked} asked @param {any} row what `effects` said @param {any} one what is said of this key @returns {HTMLElement[]} */
 function found(asked, row, one) {
-  const { say, state, labels, own, api } = asked;
+  const { say, state, labels, own, api, cell } = asked;
   if (!row) return [make("p", { class: "quiet" }, say("effect.absent"))];
   if (row.position === null) return [make("p", {}, say("effect.no_answer"))];
   const [token, place] = [visible(row.token), placed(own, row.position)];
@@ -127,6 +127,7 @@ function found(asked, row, one) {
   return [
     make("p", {}, say(api.model().kind === "encoder" ? "effect.asked_encoder" : "effect.asked", { position: place, token })),
     table(asked, row, said, one?.weight),
+    ...(said || !cell.visible ? [] : [make("p", { class: "quiet" }, say("effect.absent"))]),
     ...(pairs.length ? [
       make("h4", {}, say("effect.picture")),
       make("p", { class: "effect-sentence" }, sentence(asked, pairs, place)),
