@@ -18,9 +18,11 @@ from clearhead.formats.load import Loaded
 from clearhead.messages import UserError
 from clearhead.models.config_encoders import EncoderDecoderConfig
 from clearhead.models.cost import parameters
+from clearhead.web import mask
 from clearhead.web.answer import Answer
 from clearhead.web.answers import answer
 from clearhead.web.files import IMPORTS, MAIN, ROOT, VIEWS, import_map, static_files, with_state
+from clearhead.web.mask_rule import known
 from clearhead.web.opening import opened
 from clearhead.web.session import RefusedError, Session
 
@@ -67,6 +69,7 @@ class Place(NamedTuple):
         query: the position that looks.
         key: the position that is looked at.
         stage: the tensor whose numbers are open; "" for none.
+        mask: that stands in every layer; "" for the model's own.
     """
 
     part: str
@@ -75,6 +78,7 @@ class Place(NamedTuple):
     query: int
     key: int
     stage: str
+    mask: str = ""
 
     @property
     def of_head(self) -> dict[str, str]:
@@ -130,6 +134,7 @@ def place_of(session: Session, state: Mapping[str, str]) -> Place:
         min(_number(state, "query", queries - 1), queries - 1),
         min(_number(state, "key", 0), keys - 1),
         stage if any(stage == each.name for each in session.stages) else "",
+        known(state.get("mask", "")),
     )
 
 
@@ -177,6 +182,7 @@ def _looked_at(place: Place) -> Iterator[Question]:
     for path in ("model", "open", "tokens", "flow", "atlas"):
         yield Question(path, {})
     yield from _seen(place)
+    yield from (Question(*each) for each in mask.questions(place.part, place.layer, place.mask))
     if place.stage:
         yield Question("stage", {"name": place.stage})
 
@@ -211,6 +217,8 @@ def _beside(session: Session, place: Place) -> Iterator[list[list[Question]]]:
         yield [_aligned(session, place._replace(query=query))[:2] for query in range(len(session.ids))]
         yield [_aligned(session, each) for each in every if each.part == "decoder.cross_attention"]
     if quick:
+        for group in mask.beside(session, place.part, place.layer, place.mask):
+            yield [[Question(*each) for each in unit] for unit in group]
         yield [[Question("stage", {"name": each.name})] for each in session.stages]
 
 
