@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -16,8 +16,8 @@ from clearhead.ops.mask_formats import from_additive, from_multihead, from_sdpa,
 from clearhead.ops.masks import Allowed, Mask
 from clearhead.web.answer import Answer, packed
 from clearhead.web.head import SIDE
-from clearhead.web.mask_rule import Rule, asked, rule_of
-from clearhead.web.place import Place, place_of
+from clearhead.web.mask_rule import Rule, asked, neighbours, rule_of
+from clearhead.web.place import Place, parts_of, place_of
 from clearhead.web.pooling import field_of, pooled
 from clearhead.web.session import Session
 from clearhead.web.weighing import first_row
@@ -45,7 +45,7 @@ def answer(session: Session, query: Mapping[str, str]) -> Answer:
     wanted = asked(query)
     place = place_of(session, {**query, "head": "0"})
     owns = own_rules(session, place.part)
-    own, can = owns[place.layer], switchable(session, place.part)
+    own, can = owns[place.layer], switchable(place.part)
     queries, keys = place.sizes
     ran = own_matrix(place)
     if wanted is None or not can:
@@ -73,9 +73,45 @@ def answer(session: Session, query: Mapping[str, str]) -> Answer:
     return packed(told, [("seen", picture.to(torch.uint8).cpu().numpy())])
 
 
-def switchable(session: Session, part: str) -> bool:
+def switchable(part: str) -> bool:
     """Whether a part can be given another mask: the self-attention that makes what the model says."""
-    return part == ("decoder.attention" if isinstance(session.loaded.model, EncoderDecoder) else "attention")
+    return part in ("attention", "decoder.attention")
+
+
+def questions(part: str, layer: int, words: str) -> list[tuple[str, dict[str, str]]]:
+    """What the page asks to show a mask: of the layer, and what the model says with it.
+
+    Args:
+        part: of the attentions.
+        layer: of them.
+        words: of the mask, as the address has it.
+    """
+    if not switchable(part):
+        return [("mask", _of_layer(part, layer, ""))]
+    return [("mask", _of_layer(part, layer, words)), ("masked", {"mask": words})]
+
+
+def beside(session: Session, part: str, layer: int, words: str) -> Iterator[list[list[tuple[str, dict[str, str]]]]]:
+    """What a person may ask next of a mask, the nearest first: the model's own, then what each switch makes of it, then other layers.
+
+    Args:
+        session: the forward.
+        part: of the attentions.
+        layer: of them.
+        words: of the mask that is shown.
+    """
+    yield [questions(part, layer, "")]
+    parts = parts_of(session)
+    # The switches belong to one part; where another is looked at, that one is a choice away.
+    turned = next(name for name in parts if switchable(name))
+    place = min(layer, len(parts[turned]) - 1)
+    rules = neighbours(own_rules(session, turned)[place], len(session.ids))
+    yield [questions(turned, place, each) for each in ["", words, *(rule.words for rule in rules)]]
+    yield [questions(name, each, "") for name, layers in parts.items() for each in range(len(layers))]
+
+
+def _of_layer(part: str, layer: int, words: str) -> dict[str, str]:
+    return {"part": part, "layer": str(layer), "mask": words}
 
 
 def own_rules(session: Session, part: str) -> list[Rule]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -136,6 +136,32 @@ def parsed(words: str) -> Rule | None:
         raise RefusedError(400, say("masks.prefix_alone", value=words[:60]))
     (window,), (prefix,), (padding,) = (found.get(name, (None,)) for name in ("window", "prefix", "padding"))
     return Rule("causal" in found, window, prefix, documents, padding or 0)
+
+
+def understood(words: str) -> str:
+    """The words, or "" where they stand for no mask: the page shows the model's own then."""
+    try:
+        parsed(words)
+    except RefusedError:
+        return ""
+    return words
+
+
+def neighbours(own: Rule, length: int) -> list[Rule]:
+    """What each switch of the page makes of a model's own rule when it is pressed first.
+
+    Args:
+        own: the rule.
+        length: how many tokens there are.
+    """
+    free = replace(own, causal=not own.causal)
+    return [
+        free,
+        replace(own, window=4 if own.window is None else None),
+        replace(own, causal=True, prefix=3),
+        replace(own, documents=(max(1, length // 2),)),
+        replace(own, padding=2),
+    ]
 
 
 def asked(query: Mapping[str, str]) -> Rule | None:
