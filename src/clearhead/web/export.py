@@ -22,7 +22,7 @@ from clearhead.web import mask
 from clearhead.web.answer import Answer
 from clearhead.web.answers import answer
 from clearhead.web.files import IMPORTS, MAIN, ROOT, VIEWS, import_map, static_files, with_state
-from clearhead.web.mask_rule import known
+from clearhead.web.mask_rule import understood
 from clearhead.web.opening import opened
 from clearhead.web.session import RefusedError, Session
 
@@ -134,7 +134,7 @@ def place_of(session: Session, state: Mapping[str, str]) -> Place:
         min(_number(state, "query", queries - 1), queries - 1),
         min(_number(state, "key", 0), keys - 1),
         stage if any(stage == each.name for each in session.stages) else "",
-        known(state.get("mask", "")),
+        understood(state.get("mask", "")),
     )
 
 
