@@ -28,6 +28,7 @@ const TAIL = 160;
  * @property {HTMLElement} text the prompt's end and what was written
  * @property {HTMLElement} key the legend
  * @property {HTMLElement} step what the chosen step does
+ * @property {HTMLElement} spared what it would do without a cache
  * @property {HTMLElement} weights the bytes
  * @property {HTMLElement} tools
  * @property {import("clearhead/table.js").Behind} table
@@ -80,10 +81,10 @@ function built(element, state, say) {
   const panel = {
     picture, state, say, answer: null, labels: [], prompt: "", side: "keys", timer: 0,
     room: make("div", { class: "head-room" }, picture.element), text: make("p", { class: "cache-text" }), key: make("div"),
-    step: make("div", { class: "row-numbers" }), weights: make("div", { class: "cache-bytes" }), tools: make("div", { class: "row-of-tools" }), table: behind(say("cache.table")),
+    spared: make("div", { class: "triangle-box" }), step: make("div", { class: "row-numbers" }), weights: make("div", { class: "cache-bytes" }), tools: make("div", { class: "row-of-tools" }), table: behind(say("cache.table")),
   };
   panel.tools.append(...switches(panel));
-  element.replaceChildren(panel.tools, panel.text, make("div", { class: "head-layout" }, make("div", { class: "head-drawing" }, panel.room, panel.key), panel.step), panel.weights, panel.table.element);
+  element.replaceChildren(panel.tools, panel.text, make("div", { class: "head-layout" }, make("div", { class: "head-drawing" }, panel.room, panel.key, panel.spared), panel.step), panel.weights, panel.table.element);
   let width = 0;
   new ResizeObserver(() => {
     if (panel.room.isConnected && panel.answer && panel.room.clientWidth !== width) drawPicture(panel);
@@ -172,6 +173,7 @@ function draw(panel) {
   key.replaceChildren(legend(most[side], say(`cache.norm_${side}`)));
   panel.weights.querySelector("[data-formula]")?.replaceChildren(formula(answer.header, answer.header.prefill + shown, say));
   drawPicture(panel);
+  panel.spared.replaceChildren(...spared(panel, shown));
   refilled(panel.step, told(panel, shown));
 }
 
@@ -215,7 +217,6 @@ function told(panel, shown) {
   }
   const step = steps[shown - 1];
   const windowed = windows.some((/** @type {number | null} */ each) => each !== null);
-  const widest = windows.includes(null) ? null : Math.max(...windows);
   const title = say("cache.step", { step: shown, token: placed(labels, step.position) });
   panel.table.speak(`${title}. ${say("cache.ratio", { ratio: ratio(step) })}`);
   return [
@@ -223,13 +224,20 @@ function told(panel, shown) {
     make("p", {}, say("cache.step_told", { layers, tokens: whole(tokens) })),
     ...(windowed ? [make("p", { class: "quiet" }, say("cache.step_window"))] : []),
     ...remembered,
-    make("div", { class: "triangle-box" }, triangle(tokens, widest, say("cache.triangle", { tokens: whole(tokens), before: whole(tokens - 1) })),
-      make("p", { class: "quiet" }, make("i", { class: "swatch new" }), say("cache.new_row"), make("br"), make("i", { class: "swatch again" }), say("cache.old_rows", { before: whole(tokens - 1) }))),
-    work(step, say),
     make("p", {}, say("cache.ratio", { ratio: ratio(step) })),
     compared(answer.header, shown, say),
     ...ended,
   ];
+}
+
+/** What a step computes, and what it would without a cache. @param {Panel} panel @param {number} shown @returns {HTMLElement[]} */
+function spared({ answer, say }, shown) {
+  if (!answer || !shown) return [];
+  const { prefill, steps, windows } = answer.header;
+  const [tokens, before] = [whole(prefill + shown), whole(prefill + shown - 1)];
+  const picture = triangle(prefill + shown, windows.includes(null) ? null : Math.max(...windows), say("cache.triangle", { tokens, before }));
+  return [make("figure", {}, picture), make("div", { class: "spared" },
+    make("p", { class: "quiet" }, make("i", { class: "swatch new" }), say("cache.new_row"), make("br"), make("i", { class: "swatch again" }), say("cache.old_rows", { before })), work(steps[shown - 1], say))];
 }
 
 /** @param {{flops: number, flops_without: number}} step */

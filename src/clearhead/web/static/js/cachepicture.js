@@ -21,7 +21,7 @@ import { draw, make } from "clearhead/dom.js";
 const GAP = 10;
 /** Pixels of a column: the most, and the least where it was written. */
 const [WIDE, NARROW] = [30, 11];
-const [TALLEST, LOW, HIGH] = [340, 5, 26];
+const [TALLEST, LOW, HIGH] = [340, 5, 32];
 
 export class CachePicture {
   /** @param {string} label for screen readers @param {Hands} hands */
@@ -84,7 +84,7 @@ export class CachePicture {
       bracket.textContent = brackets[side];
       bracket.title = brackets[side];
       bracket.style.width = `${wide[side]}px`;
-      bracket.hidden = axis.element.style.display === "none" || !count;
+      bracket.classList.toggle("empty", !count);
     });
     this.left.draw((cell) => names[cell], { size: row, start: 0, length: layers * row, count: layers }, left, []);
     const [across2, high] = [Math.round(this.sizes.start + wide[1]), Math.round(layers * row)];
