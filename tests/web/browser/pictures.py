@@ -18,6 +18,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 from tests.web.browser.chromium import ARGUMENTS, must_exist
 from tests.web.browser.site import Site
+from tests.web.browser.translating import SOURCE, TARGET
 from tests.web.browser.watched import Watched
 
 FOLDER = Path(__file__).resolve().parents[3] / "docs" / "explorer"
@@ -52,6 +53,8 @@ PICTURES = (
     Picture("atlas", "smollm2", {"view": "atlas", "sort": "previous", **HEAD}),
     Picture("head", "smollm2", {"view": "head", "query": 14, "key": 13, **HEAD}),
     Picture("cell", "smollm2", {"view": "cell", "query": 14, "key": 13, **HEAD}, {"color_scheme": "dark"}),
+    Picture("alignment", "translating", {"view": "alignment", "text": SOURCE, "target": TARGET, "align": "layer", "layer": 1,
+            "part": "decoder.cross_attention", "query": 3, "key": 2, "lang": "en"}, {"viewport": {"width": 1200, "height": 1020}}),
     Picture("phone", "built-in", {"view": "head", "text": CHINESE, "layer": 1, "lang": "zh"},
             {"viewport": {"width": 390, "height": 844}, "color_scheme": "dark"}),
 )  # fmt: skip

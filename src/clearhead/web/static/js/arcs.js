@@ -48,9 +48,12 @@ function strongest(arcs) {
  */
 export function arcsOf(labels, arcs, chosen, width, choose, full = arcs[arcs.length - 1]?.weight || 1) {
   const count = Math.max(labels.queries.length, labels.keys.length, 1);
-  const pitch = Math.min(72, Math.max(count > 700 ? 5 : LINE, (width - 24) / count));
-  const long = Math.max(width, Math.ceil(count * pitch) + 24);
-  const level = [...labels.queries, ...labels.keys].every((label) => widthOf(label) <= pitch - 1);
+  const within = (/** @type {number} */ room) => Math.min(72, Math.max(count > 700 ? 5 : LINE, room / count));
+  const level = [...labels.queries, ...labels.keys].every((label) => widthOf(label) <= within(width - 24) - 1);
+  // The last of labels that are slanted reaches beyond its place.
+  const edge = level ? 24 : 64;
+  const pitch = within(width - edge);
+  const long = Math.max(width, Math.ceil(count * pitch) + edge);
   const slant = level ? 22 : 74;
   const [above, below] = [slant, slant + HIGH];
   const picture = draw("svg", { class: "arcs", width: long, height: below + slant, viewBox: `0 0 ${long} ${below + slant}` });

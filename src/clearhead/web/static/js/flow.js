@@ -159,7 +159,7 @@ function stageBox({ x, y, width, height, name, title: named, lane }, stage, most
   const shape = shapes.find((text) => text.length * 6.7 < room) ?? stage.shape.join("×");
   return stop(stage.name, { "data-stage": stage.name, class: `tensor ${lane}`, "aria-pressed": "false" }, `${title}: ${sizes}`,
     draw("rect", { x, y, width, height, rx: 8, class: "frame" }),
-    draw("text", { x: x + pad, y: y + 18, class: "name" }, fitted(title, room, 13)),
+    draw("text", { x: x + pad, y: y + 18, class: "name" }, calledIn(title, room)),
     draw("text", { x: x + pad, y: y + (narrow ? 31 : 35), class: "shape" }, fitted(shape, room, 11)),
     ...COSTS.flatMap((cost, index) => {
       // The root of the share: most tensors are small beside the vocabulary's, and would all look like nothing.
@@ -175,6 +175,12 @@ function stageBox({ x, y, width, height, name, title: named, lane }, stage, most
 function stop(name, attributes, label, ...children) {
   return draw("g", { ...attributes, "data-stop": name, role: "button", tabindex: -1, "aria-label": label, onclick: (event) => go(chosen(event.currentTarget)) },
     draw("title", {}, label), ...children);
+}
+
+/** The name of a box; of "q · Query" the letter alone where there is no room for more. @param {string} title @param {number} room */
+function calledIn(title, room) {
+  const whole = fitted(title, room, 13);
+  return whole === title ? whole : fitted(title.split(" · ")[0] ?? title, room, 13);
 }
 
 /** A text that is cut where its room ends; Chinese characters are as wide as they are high. @param {string} text @param {number} room @param {number} size */
