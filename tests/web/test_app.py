@@ -32,6 +32,7 @@ QUERIES = {
     "head": "part=attention&layer=1&head=2",
     "row": "part=attention&layer=1&head=2&query=3",
     "cell": "part=attention&layer=1&head=2&query=3&key=1",
+    "cache": "steps=3",
 }
 
 

@@ -20,6 +20,9 @@ from clearhead.web.session import RefusedError, Session
 MOST = 32
 """Tokens that a prompt is written on by, at most."""
 
+SHOWN = 16
+"""What the page asks for, once; it draws fewer of them."""
+
 
 def answer(session: Session, query: Mapping[str, str]) -> Answer:
     """The prompt written on with a cache and, at each step, computed again without.

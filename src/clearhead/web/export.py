@@ -18,7 +18,7 @@ from clearhead.formats.load import Loaded
 from clearhead.messages import UserError
 from clearhead.models.config_encoders import EncoderDecoderConfig
 from clearhead.models.cost import parameters
-from clearhead.web import mask
+from clearhead.web import cache, mask
 from clearhead.web.answer import Answer
 from clearhead.web.answers import answer
 from clearhead.web.files import IMPORTS, MAIN, ROOT, VIEWS, import_map, static_files, with_state
@@ -183,6 +183,7 @@ def _looked_at(place: Place) -> Iterator[Question]:
         yield Question(path, {})
     yield from _seen(place)
     yield from (Question(*each) for each in mask.questions(place.part, place.layer, place.mask))
+    yield Question("cache", {"steps": str(cache.SHOWN)})
     if place.stage:
         yield Question("stage", {"name": place.stage})
 

@@ -82,6 +82,6 @@ export function compared({ steps, epsilon, kind }, shown, say) {
   const largest = Math.max(...known.map((/** @type {any} */ each) => each.largest));
   const same = rounding(worst.difference, largest, epsilon);
   return make("p", { class: same ? "cache-same" : "cache-differs" }, make("span", { class: "verdict" }, same ? "✓ " : "✗ "), say("cache.difference"), " ",
-    make("data", { value: String(worst.difference), "data-difference": true, title: String(worst.difference) }, figures(Number(worst.difference.toPrecision(2)))),
+    make("data", { value: String(worst.difference), "data-difference": true, title: String(worst.difference) }, worst.difference ? worst.difference.toExponential(1).replace("-", "−") : "0"),
     say(same ? "cache.rounding" : "cache.differs", { largest: figures(largest), kind, compared: known.length }), known.length < shown ? ` ${say("cache.compared_some", { compared: known.length })}` : "");
 }
