@@ -56,7 +56,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     ),
     "diff.words_softmax": (
         "softmax of {inner} over the {axis}, {sight}",
-        "对 {inner} 沿轴（{axis}）做 softmax，{sight}",
+        "对 {inner} 沿{axis}轴做 softmax，{sight}",
     ),
     "diff.words_after": (
         "softmax of x over all keys, hidden afterwards, {sight}",
@@ -84,10 +84,6 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "diff.arranged_axis": (
         "along axis {axis}, B has A's slices in the order {order}",
         "沿第 {axis} 轴，B 按 {order} 的顺序取 A 的切片",
-    ),
-    "diff.arranged_mixed": (
-        "no order of slices explains it, so an axis was split or merged by reshape where it had to be transposed",
-        "任何切片顺序都无法解释，因此某个轴在应转置处被直接变形拆分或合并",
     ),
     "diff.shifted": (
         "{where}: B has at each position what A has {step} positions on",

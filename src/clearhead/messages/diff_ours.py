@@ -64,10 +64,6 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "diff_ours.reason": ("in A {a}; in B {b}", "A 的情形：{a}；B 的情形：{b}"),
     "diff_ours.in_block": ("{text} (in {block} alone)", "{text}（仅在 {block}）"),
     "variations.field": ("{field} is {value}", "{field} 为 {value}"),
-    "diff_ours.left": (
-        "with these changes they still part at {place}, by {gap} of the size, and no known change explains that",
-        "作上述改动后，两者仍在 {place} 处分开，差异为其大小的 {gap}，没有已知的改动能解释",
-    ),
     "diff_ours.own_weights": ("the weights are its own", "权重是它自己的"),
     "diff_ours.other_weights": (
         "tensors that hold other numbers: {count} of {whole}, {name} first: {how}",

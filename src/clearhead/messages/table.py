@@ -31,6 +31,7 @@ from clearhead.messages import (
     diff_code,
     diff_command,
     diff_ours,
+    diff_reasons,
     diff_weights,
     estimates,
     exchange,
@@ -122,5 +123,6 @@ MESSAGES: dict[str, tuple[str, str]] = {
     **diff_code.MESSAGES,
     **diff_command.MESSAGES,
     **diff_ours.MESSAGES,
+    **diff_reasons.MESSAGES,
     **diff_weights.MESSAGES,
 }

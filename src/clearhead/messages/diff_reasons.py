@@ -1,0 +1,56 @@
+"""Messages that say why two walks part: key -> (English, Chinese)."""
+
+MESSAGES: dict[str, tuple[str, str]] = {
+    "diff.axis_keys": ("keys", "键"),
+    "diff.axis_queries": ("queries", "查询"),
+    "diff.axis_heads": ("heads", "头"),
+    "diff.axis_rows": ("rows of the batch", "批次的行"),
+    "diff.arranged_turned": (
+        "queries stand where the other has keys (transposed)",
+        "一方的查询轴在另一方是键轴（转置）",
+    ),
+    "diff.arranged_split": (
+        "heads were split off by a reshape alone where the axis of heads must also move",
+        "只靠变形拆出了各头，而头所在的轴还应移动",
+    ),
+    "diff.arranged_merged": (
+        "{heads} heads were merged by a reshape alone where the axis of heads must first move back",
+        "只靠变形合并了 {heads} 个头，而头所在的轴应先移回",
+    ),
+    "diff.heads": (
+        "{where}: A shares the same queries and keys out to {a} heads of {width_a}, B to {b} heads of {width_b}",
+        "{where}：同样的查询与键，A 分给 {a} 个头（每头 {width_a}），B 分给 {b} 个头（每头 {width_b}）",
+    ),
+    "diff.words_finite": (
+        "softmax of x over the keys, {sight}, the others {number} in place of -inf: they are seen a little",
+        "对 x 沿键轴做 softmax，{sight}，其余以 {number} 代替 -inf：它们仍被看到一些",
+    ),
+    "diff.words_finite_added": (
+        "softmax of x over the keys, {sight}, with {number} added to the others in place of -inf: they are seen a little",
+        "对 x 沿键轴做 softmax，{sight}，其余加上 {number} 而不是 -inf：它们仍被看到一些",
+    ),
+    "diff.skipped": (
+        "{where}: {who} makes {stage} of {source} first, and {other} goes on with {source} itself",
+        "{where}：{who} 先由 {source} 算出 {stage}，而 {other} 直接使用 {source}",
+    ),
+    "diff.skipped_table": (
+        "{where}: {who} adds positions to {source}, and {other} adds none",
+        "{where}：{who} 给 {source} 加上位置编码，而 {other} 不加",
+    ),
+    "diff.skipped_block": (
+        "{where}: {who} has a block more: it makes {stage} of {source}, where {other} goes on",
+        "{where}：{who} 多一个块：它由 {source} 算出 {stage}，而 {other} 直接往下走",
+    ),
+    "diff.unsteady": (
+        "{side} does not give the same twice: on the same inputs two runs of it differ from {place} on ({where})",
+        "{side} 两次运行的结果不同：输入相同，从 {place} 起不一致（{where}）",
+    ),
+    "diff.unexplained": (
+        "located, not explained: after what is named they still part at {place}, by {gap} of the size; {count} stages from there on were not reached",
+        "已定位，未能解释：除上述原因外，两者仍在 {place} 处分开，差异为其大小的 {gap}；从那里起有 {count} 个阶段未能比较",
+    ),
+    "diff.located": (
+        "located, not explained: no known change of one of the two closes the difference",
+        "已定位，未能解释：没有已知的改动能消除这一差异",
+    ),
+}
