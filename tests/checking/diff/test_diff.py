@@ -88,7 +88,7 @@ def test_two_runs_are_told_apart_by_their_weights_and_nothing_is_searched(monkey
     def searched(*_: object, **__: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr("clearhead.checking.diff.diff.why", searched)
+    monkeypatch.setattr("clearhead.checking.diff.whys.why", searched)
     found = diff(one, other)
     (reason,) = found.reasons
     assert (reason.id, reason.certainty, reason.place) == ("weights.changed", "reproduced", "blocks.0.attention.q")

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from clearhead.checking.diff.formulas import formula_reasons
-from clearhead.checking.diff.formulas_attention import sight, sight_id
 from clearhead.checking.diff.formulas_norm import norms
 from clearhead.checking.diff.formulas_rotary import solved
+from clearhead.checking.diff.formulas_sight import sight, sight_id
 from clearhead.checking.diff.formulas_small import cap_of, factor_words
 from clearhead.checking.diff.reading import Reading
 from clearhead.checking.diff.side import Walk

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from torch import nn
 
-from clearhead.checking.diff.align import aligned, parting
-from clearhead.checking.diff.candidates import Candidate, candidate_of
+from clearhead.checking.diff.align import parting
 from clearhead.checking.diff.code import open_code
-from clearhead.checking.diff.exchanged_weights import by_weights
-from clearhead.checking.diff.explain import explained
-from clearhead.checking.diff.formulas import formula_reasons
-from clearhead.checking.diff.giving import Shared, is_fresh, shared_weights, weights_of_other
-from clearhead.checking.diff.hints import suggested
+from clearhead.checking.diff.giving import is_fresh, shared_weights
 from clearhead.checking.diff.inputs import inputs_for, longer
 from clearhead.checking.diff.ours import ModelSide, model_side
 from clearhead.checking.diff.report import Difference, Pair, Reason
-from clearhead.checking.diff.results import beside_alone, beside_apart, broken, chosen, shaped_apart
 from clearhead.checking.diff.side import Given, Side, Tuned, Walk
-from clearhead.checking.diff.towards import IDLE, differing, shown, sizes_apart, towards
-from clearhead.checking.diff.trained import trained_apart
-from clearhead.checking.diff.weights import Match
+from clearhead.checking.diff.towards import IDLE, differing, shown
+from clearhead.checking.diff.walking import walked
+from clearhead.checking.diff.whys import reasons_for, unexplained
 from clearhead.checking.rounding import UNIT
 from clearhead.checking.settings import Settings
 from clearhead.checking.target import named, target_of
@@ -108,117 +101,17 @@ def compare(one: Opened, other: Opened, tuned: Tuned) -> Difference:
     first = parting(seen.pairs)
     notes = [*of_words(a, b, tuned.text), *shared.notes, *seen.notes, *islands(seen.walks, seen.pairs), *idle(a, b)]
     reasons: tuple[Reason, ...] = ()
-    left: Pair | None = None
+    unreached = shared.changed
     if first is not None:
-        reasons, left = reasons_for(shared, seen, first, given)
-    if reasons and left is not None:
-        notes.append(say("diff_ours.left", place=left.a or left.b, gap=f"{left.largest:.1e}"))
-    unreached = shared.changed if first is None else ()
+        reasons, left, unreached = reasons_for(shared, seen, first, given)
+        notes += unexplained(reasons, left, unreached)
     told = a.name, b.name, given.text, shared.whose, seen.pairs, first, reasons, shared.tensors, tuple(notes)
     return Difference(*told, unreached)
-
-
-def reasons_for(shared: Shared, seen: Walked, first: Pair, given: Given) -> tuple[tuple[Reason, ...], Pair | None]:
-    """Why two part, what is known at once before what must be searched; and where they still part after that."""
-    a, b = shared.a, shared.b
-    sizes = sizes_apart(a.config, b.config) if isinstance(a, ModelSide) and isinstance(b, ModelSide) else ""
-    if seen.broken is not None:
-        return (seen.broken,), None
-    if sizes:
-        text = say("diff_ours.sizes", sizes=sizes)
-        return (Reason("config.sizes", "consistent", first.a or first.b, text, first.largest, first.largest),), None
-    if (trained := trained_apart(a, b, shared.found, first)) is not None:
-        return (trained,), None
-    if seen.settled:
-        return (), None
-    of_weights = by_weights(a, b, shared.pairs, seen.pairs, lambda side: walked(a, side, given).pairs)
-    if of_weights is None:
-        return why(a, b, seen.walks, given, shared.found)
-    # What is left is looked for with the same weights.
-    reasons, left = why(a, of_weights.other, walked(a, of_weights.other, given).walks, given, shared.found)
-    return (*of_weights.reasons, *reasons), left
-
-
-class Walked(NamedTuple):
-    """Two walks, held beside each other.
-
-    Args:
-        walks: of A and of B.
-        pairs: their stages.
-        notes: what is to be said of their results.
-        broken: that one of the two gives no numbers; None if both do.
-        settled: whether what differs is beside the stages, so that no reason is searched in them.
-    """
-
-    walks: tuple[Walk, Walk]
-    pairs: tuple[Pair, ...]
-    notes: tuple[str, ...] = ()
-    broken: Reason | None = None
-    settled: bool = False
-
-
-def walked(a: Side, b: Side, given: Given) -> Walked:
-    """Both run and compared: their stages, then their results and what they give beside them."""
-    walks, notes = chosen(a.run(given), b.run(given))
-    pairs = aligned(*walks)
-    if (lost := broken(*walks, pairs)) is not None:
-        return Walked(walks, lost.pairs, notes, lost.reason)
-    if parting(pairs) is not None:
-        return Walked(walks, pairs, notes)
-    apart = (*shaped_apart(*walks, pairs)[-1:], *beside_apart(*walks))
-    pairs = (*pairs[:-1], *apart)
-    return Walked(walks, pairs, (*notes, *beside_alone(*walks)), settled=parting(pairs) is not None)
 
 
 def _cheap(walks: tuple[Walk, Walk]) -> bool:
     """Whether both can be run at a greater length without much ado."""
     return sum(stage.value.numel() for walk in walks for stage in walk.stages) < CHEAP
-
-
-def why(
-    a: Side, b: Side, walks: tuple[Walk, Walk], given: Given, known: tuple[Match, ...] | None = None
-) -> tuple[tuple[Reason, ...], Pair | None]:
-    """The reasons, and where the two still part after them.
-
-    A model of ours is changed until it does what the other does: A, then B if nothing helps. What remains is asked of the formulas.
-    """
-    best: tuple[tuple[Reason, ...], Pair | None] = ((), parting(aligned(*walks)))
-    for side, other, mirrored in ((a, b, False), (b, a, True)):
-        if not isinstance(side, ModelSide):
-            continue
-        spare = {**other.weights, **side.tensors} if isinstance(other, ModelSide) else side.tensors
-        reasons, after = explained(
-            replace(side, tensors=spare),
-            walks[not mirrored],
-            given,
-            mirrored=mirrored,
-            known=isinstance(other, ModelSide),
-            more=known_beforehand(side, other, walks[not mirrored], mirrored=mirrored, known=known),
-        )
-        if reasons and after.first is None:
-            return reasons, None
-        if len(reasons) > len(best[0]):
-            best = reasons, after.first
-    if not best[0] and best[1] is not None:
-        return formula_reasons(*walks, best[1]), None
-    return best
-
-
-def known_beforehand(
-    first: ModelSide, other: Side, walk: Walk, *, mirrored: bool, known: tuple[Match, ...] | None = None
-) -> Callable[[ModelSide], Iterable[Candidate]]:
-    """The changes that lead towards the other side: to its weights, its configuration if it is ours, and what its forward suggests."""
-    weights = weights_of_other(first, other, mirrored=mirrored, known=known)
-
-    def changes(side: ModelSide) -> Iterable[Candidate]:
-        yield from weights(side)
-        if isinstance(other, ModelSide):
-            for variation in towards(side.config, other.config):
-                yield candidate_of(side, variation)
-        else:
-            yield from suggested(side, walk)
-
-    return changes
 
 
 def of_words(a: Side, b: Side, text: str | None) -> list[str]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 
 import torch
 
 from clearhead.checking.diff.formulas_attention import scores, softmax_id, softmaxes
+from clearhead.checking.diff.formulas_heads import arranged, numbered, turned_round
 from clearhead.checking.diff.formulas_norm import grown, norm_id, norms
-from clearhead.checking.diff.formulas_order import arranged, exchanged, moved, rewired, shifted
+from clearhead.checking.diff.formulas_order import exchanged, moved, rewired, shifted
 from clearhead.checking.diff.formulas_rotary import turn_id, turns
 from clearhead.checking.diff.formulas_small import (
     activation_id,
@@ -19,16 +21,18 @@ from clearhead.checking.diff.formulas_small import (
     products,
 )
 from clearhead.checking.diff.formulas_sums import summed
-from clearhead.checking.diff.reading import Scene, compared, scene
+from clearhead.checking.diff.reading import Placed, Scene, Weights, compared, scene
 from clearhead.checking.diff.report import Pair, Reason
 from clearhead.checking.diff.side import Walk
 from clearhead.checking.strangers import Attempt
 
-FAMILIES: tuple[Callable[[Scene], Reason | None], ...] = (
+FAMILIES: tuple[Callable[[Scene], Placed | None], ...] = (
     lambda each: compared(each, activations, activation_id),
     grown,
     lambda each: compared(each, norms, norm_id),
     lambda each: compared(each, turns, turn_id),
+    turned_round,
+    numbered,
     scores,
     lambda each: compared(each, softmaxes, softmax_id),
     lambda each: rewired(each, turns, "qkv.layout"),
@@ -45,25 +49,29 @@ FAMILIES: tuple[Callable[[Scene], Reason | None], ...] = (
 """Families of formulas, the more telling first; each gives the first difference that it sees."""
 
 
-def formula_reasons(a: Walk, b: Walk, first: Pair) -> tuple[Reason, ...]:
+def found_in(seen: Scene) -> Iterator[Placed]:
+    """The first reason of each family."""
+    for family in FAMILIES:
+        # Numbers of any kind may come: a matrix that cannot be solved is no reason.
+        with Attempt():
+            found = family(seen)
+            if found is not None:
+                yield found
+
+
+def formula_reasons(a: Walk, b: Walk, first: Pair, weights: Weights = ({}, {})) -> tuple[Reason, ...]:
     """Why two walks part.
 
     Args:
         a: the one.
         b: the other.
         first: where they part, as `parting` has it.
+        weights: the tensors of both by name.
 
     Returns:
         The first reason that is found, the formulas of both in it; nothing if no known formula gives both stages.
     """
     del first
     with torch.no_grad():
-        seen = scene(a, b)
-        for family in FAMILIES if seen is not None else ():
-            # Numbers of any kind may come: a matrix that cannot be solved is no reason.
-            with Attempt():
-                assert seen is not None
-                found = family(seen)
-                if found is not None:
-                    return (found,)
-    return ()
+        seen = scene(a, b, weights)
+        return () if seen is None else tuple(found.bare for found in islice(found_in(seen), 1))

@@ -9,10 +9,10 @@ from torch import Tensor
 
 from clearhead.checking.common.trial import apart
 from clearhead.checking.diff.formulas_scale import SCALES, scale_id, scale_words
+from clearhead.checking.diff.formulas_sight import pattern_key, sight, sight_id
 from clearhead.checking.diff.formulas_small import factor_words
 from clearhead.checking.diff.numbers import HIDDEN, alike, constant, unsized
-from clearhead.checking.diff.reading import Read, Reading, Scene, reason
-from clearhead.checking.diff.report import Reason
+from clearhead.checking.diff.reading import Placed, Read, Reading, Scene, reason
 from clearhead.messages import say
 
 NOTHING = 1e-30
@@ -20,13 +20,16 @@ NOTHING = 1e-30
 
 PRODUCTS = frozenset(("matmul", "bmm", "einsum", "baddbmm"))
 
-AXIS = {-1: "keys", -2: "queries", -3: "heads", -4: "rows"}
+FINITE = 1e-8
+"""How near the logarithms of weights come to one number where scores are hidden by one."""
 
 
 def softmaxes(reading: Reading, place: int) -> Iterator[Read]:
     """y = softmax over an axis of scores, of which some are hidden, a factor or a cap before it."""
     y = reading.value(place)
     if y.dim() < 3 or bool((y < 0).any()) or bool((y > 1 + 1e-9).any()) or place in reading.known:
+        return
+    if _hidden_later(reading, place):
         return
     for at in reading.sources(place):
         x = reading.value(at)
@@ -37,7 +40,8 @@ def softmaxes(reading: Reading, place: int) -> Iterator[Read]:
             sums = y.sum(axis)
             if y.shape[axis] < 2 or not bool(((sums - 1).abs() < 1e-6).logical_or(sums <= NOTHING).all()):
                 continue
-            yield from _softmax(reading, at, y, axis, sources)
+            found = list(_softmax(reading, at, y, axis, sources))
+            yield from found or (_finite(reading, x, y, sources) if axis == -1 else ())
         yield from _after(reading, x, y, sources)
 
 
@@ -50,8 +54,8 @@ def _softmax(reading: Reading, at: int, y: Tensor, axis: int, sources: tuple[int
         if left <= max(reading.near, 1e-8 if kind else 0.0):
             pattern = sight(seen)
             inner = _inner(reading, at, kind)
-            words = say("diff.words_softmax", inner=inner, axis=AXIS.get(axis, str(axis)), sight=pattern)
-            yield Read(("softmax", axis, _pattern_key(seen), inner), words, left, sources)
+            words = say("diff.words_softmax", inner=inner, axis=_axis(axis), sight=pattern)
+            yield Read(("softmax", axis, pattern_key(seen), inner), words, left, sources)
             return
 
 
@@ -111,19 +115,69 @@ def _spread(gap: Tensor, seen: Tensor, axis: int) -> float:
     return float((((gap - gap.sum(axis, keepdim=True) / count) * seen) ** 2).sum())
 
 
+def _axis(axis: int) -> str:
+    """An axis of weights (B,H,T,S), counted from the last, in words."""
+    words = {
+        -1: say("diff.axis_keys"),
+        -2: say("diff.axis_queries"),
+        -3: say("diff.axis_heads"),
+        -4: say("diff.axis_rows"),
+    }
+    return words.get(axis, str(axis))
+
+
+def _hidden_later(reading: Reading, place: int) -> bool:
+    """Whether some of the weights are taken away behind the softmax: what is read there tells all of it."""
+    y = reading.value(place)
+    for at in reading.looked:
+        z = reading.value(at)
+        if place not in reading.parents[at] or z.shape != y.shape:
+            continue
+        gone = (z == 0) & (y > NOTHING)
+        if bool(gone.any()) and not bool(gone.all()) and apart(torch.where(gone, torch.zeros_like(y), y), z) == 0:
+            return True
+    return False
+
+
+def _finite(reading: Reading, x: Tensor, y: Tensor, sources: tuple[int, ...]) -> Iterator[Read]:
+    """y = softmax of x in which some are replaced by a number, or have it added, that hides nothing for sure."""
+    T, S = y.shape[-2:]
+    if S < T or bool((y <= NOTHING).any()):
+        return
+    more = y.log() - x
+    more = more - more.diagonal(S - T, -2, -1)[..., None]
+    hidden = more.abs() > FINITE * 100
+    if not bool(hidden.any()) or bool(hidden.flatten(0, -2).all(-1).any()):
+        return
+    for added, value in ((False, more + x), (True, more)):
+        c = float(value[hidden].median())
+        if abs(c) >= HIDDEN or float((value[hidden] - c).abs().max()) > FINITE * max(1.0, abs(c)):
+            continue
+        made = torch.where(hidden, x + c if added else torch.full_like(x, c), x).softmax(-1)
+        left = apart(made, y)
+        if left <= max(reading.near, FINITE):
+            number, pattern = f"{c:.6g}", sight(~hidden)
+            words = say("diff.words_finite_added", number=number, sight=pattern)
+            words = words if added else say("diff.words_finite", number=number, sight=pattern)
+            yield Read(("finite", -1, pattern_key(~hidden), number), words, left, sources)
+            return
+
+
 def _after(reading: Reading, x: Tensor, y: Tensor, sources: tuple[int, ...]) -> Iterator[Read]:
     """Weights that were hidden after the softmax, so that rows do not sum to 1."""
     seen = y > NOTHING
     left = apart(x.softmax(-1) * seen, y)
     if left <= reading.near and not bool(seen.all()):
         words = say("diff.words_after", sight=sight(seen))
-        yield Read(("after", -1, _pattern_key(seen), ""), words, left, sources)
+        yield Read(("after", -1, pattern_key(seen), ""), words, left, sources)
 
 
 def softmax_id(a: Read, b: Read) -> str:
     """The axis, the order of mask and softmax, who sees whom, or what is done to the scores."""
     if a.key[1] != b.key[1]:
         return "softmax.axis"
+    if "finite" in (a.key[0], b.key[0]):
+        return "causal.finite-mask"
     if a.key[0] != b.key[0]:
         return "causal.after-softmax"
     if a.key[2] != b.key[2]:
@@ -136,57 +190,7 @@ def softmax_id(a: Read, b: Read) -> str:
     return SCALES.get("1" if words == "x" else words, "scale.factor")
 
 
-def _pattern_key(seen: Tensor) -> str:
-    """Who sees whom, as text: rows are queries."""
-    flat = seen.reshape(-1, *seen.shape[-2:])
-    plain = flat[:1] if bool((flat == flat[:1]).all()) else flat
-    return "/".join("|".join("".join(str(int(cell)) for cell in row) for row in each) for each in plain.tolist())
-
-
-def _square(key: str) -> Tensor:
-    rows = key.partition("/")[0].split("|")
-    return torch.tensor([[cell == "1" for cell in row] for row in rows])
-
-
-def sight(seen: Tensor) -> str:
-    """Who sees whom, in words."""
-    square = _square(_pattern_key(seen))
-    T, S = square.shape
-    distance = torch.arange(T)[:, None] + (S - T) - torch.arange(S)
-    if bool(square.all()):
-        return say("diff.sight_all")
-    for shift in (0, -1, 1, T - S):
-        low = distance >= -shift
-        if torch.equal(square, low):
-            words = {0: say("diff.sight_causal"), -1: say("diff.sight_strict")}
-            return words.get(shift, say("diff.sight_shifted", shift=shift))
-        width = int(distance[square].max()) + 1 if bool(square.any()) else 0
-        if torch.equal(square, low & (distance < width)):
-            base = say("diff.sight_causal") if shift == 0 else say("diff.sight_shifted", shift=shift)
-            return say("diff.sight_window", base=base, width=width + min(shift, 0))
-    return say("diff.sight_other", count=int(square.sum()), all=square.numel())
-
-
-def sight_id(a: str, b: str) -> str:
-    """The fault's name that fits two patterns."""
-    one, other = _square(a), _square(b)
-    T, S = one.shape
-    distance = torch.arange(T)[:, None] + (S - T) - torch.arange(S)
-    for square, rest in ((one, other), (other, one)):
-        if bool(square[distance < 0].any()) and not bool(rest[distance < 0].any()):
-            return "causal.future-leak"
-        if S != T and torch.equal(square, (distance >= S - T)):
-            return "causal.top-left"
-        if not bool(square.diagonal(S - T)[1:].any()) and bool(rest.diagonal(S - T)[1:].any()):
-            return "causal.self-masked"
-    return "window.off-by-one" if _widths_apart(one, other, distance) == 1 else "attention.window"
-
-
-def _widths_apart(one: Tensor, other: Tensor, distance: Tensor) -> int:
-    return abs(int(distance[one].max()) - int(distance[other].max()))
-
-
-def scores(scene: Scene) -> Reason | None:
+def scores(scene: Scene) -> Placed | None:
     """Scores that differ by a factor: each beside the product of q and k as both have them."""
     for first, second in scene.pairs():
         # A factor may stand behind the product.

@@ -14,8 +14,7 @@ from torch import Tensor
 from clearhead.checking.common.trial import apart
 from clearhead.checking.diff.formulas_small import factor_words
 from clearhead.checking.diff.numbers import constant
-from clearhead.checking.diff.reading import Read, Reading, Scene, reason
-from clearhead.checking.diff.report import Reason
+from clearhead.checking.diff.reading import Placed, Read, Reading, Scene, reason
 from clearhead.messages import say
 
 AXES = {-1: "features", -2: "tokens", 0: "batch"}
@@ -148,7 +147,7 @@ def norm_id(a: Read, b: Read) -> str:
     return "norm.offset" if "(1 + w)" in (a.key[6], b.key[6]) else "norm.weight"
 
 
-def grown(scene: Scene) -> Reason | None:
+def grown(scene: Scene) -> Placed | None:
     """The same norm, on one side of what has been multiplied by a number before: not another eps."""
     for mirrored in (False, True):
         plainly, grows = (scene.b, scene.a) if mirrored else (scene.a, scene.b)

@@ -8,18 +8,16 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from clearhead.checking.diff.formulas_heads import operands
 from clearhead.checking.diff.formulas_norm import norms, norms_of
 from clearhead.checking.diff.formulas_small import activations, elementwise, vectors
 from clearhead.checking.diff.formulas_sums import sum_id, sum_words, terms_at, where_of
-from clearhead.checking.diff.numbers import alike, constant, gap, laid, plain, rearranged, unsized
-from clearhead.checking.diff.reading import LOOKED, Reader, Reading, Scene, reason
-from clearhead.checking.diff.report import Reason
+from clearhead.checking.diff.numbers import constant, gap, plain
+from clearhead.checking.diff.reading import LOOKED, Placed, Reader, Reading, Scene, reason
 from clearhead.messages import say
 
-PRODUCTS = frozenset(("matmul", "bmm", "einsum", "baddbmm", "scores", "scaled_dot_product_attention"))
 
-
-def exchanged(scene: Scene) -> Reason | None:
+def exchanged(scene: Scene) -> Placed | None:
     """A product of two tensors that both have, but not of the same two, or not in the same roles."""
     for i, j in scene.found.parted.items():
         one, other = _operands(scene.a, i), _operands(scene.b, j)
@@ -33,64 +31,11 @@ def exchanged(scene: Scene) -> Reason | None:
 
 
 def _operands(reading: Reading, place: int) -> tuple[int | None, ...]:
-    """Which sources the two factors of a product are, by places in A."""
-    if reading.stage(place).made_by not in PRODUCTS or place in reading.known:
-        return ()
-    marks = {at: unsized(reading.value(at)) for at in reading.sources(place)}
-    pair = [unsized(plain(x)) for x in reading.stage(place).inputs if x.dim() >= 3][:2]
-    return tuple(next((reading.known[at] for at, own in marks.items() if alike(own, m)), None) for m in pair)
+    """Which sources the two factors of a product are, by places in A; none where both sides have the product."""
+    return () if place in reading.known else operands(reading, place)
 
 
-def arranged(scene: Scene) -> Reason | None:
-    """The same numbers, arranged otherwise: in the stage itself, or in what a product is made of."""
-    for i, j in scene.pairs():
-        x, y = scene.a.value(i), scene.b.value(j)
-        between = [(x, y)]
-        if scene.a.stage(i).made_by in PRODUCTS and scene.b.stage(j).made_by in PRODUCTS:
-            between += [
-                (plain(one), plain(other))
-                for one, other in zip(scene.a.stage(i).inputs, scene.b.stage(j).inputs, strict=False)
-            ]
-        for one, other in between:
-            found = _arranged(one, other, scene.a.near)
-            if found is not None:
-                text = say("diff.arranged", what=found[1], where=where_of(scene, i, j))
-                return reason(found[0], scene, (i, j), text, 0.0)
-    return None
-
-
-def _arranged(x: Tensor, y: Tensor, near: float) -> tuple[str, str] | None:
-    """How the numbers of x lie in y; None if they are not the same numbers, or lie the same way."""
-    if x.shape != y.shape or x.dim() < 3 or constant(x) or gap(x, y) <= near or not rearranged(x, y, near):
-        return None
-    for axis in range(1, x.dim() - 1):
-        order = _order(x, y, axis, near)
-        if order is not None:
-            name = "heads.kv-tiled" if len(_kinds(x, axis, near)) < x.shape[axis] else "heads.order"
-            return name, say("diff.arranged_axis", axis=axis, order=", ".join(map(str, order)))
-    turned = laid(y, x, near) is not None
-    return ("scores.transposed" if turned else "heads.split-without-transpose"), say("diff.arranged_mixed")
-
-
-def _order(x: Tensor, y: Tensor, axis: int, near: float) -> list[int] | None:
-    """For each slice of y along an axis, which slice of x it is."""
-    found = []
-    for n in range(y.shape[axis]):
-        own = y.select(axis, n)
-        at = next((m for m in range(x.shape[axis]) if gap(x.select(axis, m), own) <= near), None)
-        if at is None:
-            return None
-        found.append(at)
-    return found
-
-
-def _kinds(x: Tensor, axis: int, near: float) -> list[int]:
-    """The slices that are not a copy of an earlier one."""
-    slices = [x.select(axis, n) for n in range(x.shape[axis])]
-    return [n for n, own in enumerate(slices) if all(gap(own, other) > near for other in slices[:n])]
-
-
-def shifted(scene: Scene) -> Reason | None:
+def shifted(scene: Scene) -> Placed | None:
     """The same rows, some positions on; of tables, too."""
     for i, j in (*scene.found.parted.items(), *product(scene.a.cone[:LOOKED], scene.b.cone[:LOOKED])):
         x, y = scene.a.value(i), scene.b.value(j)
@@ -127,7 +72,7 @@ class Fed(NamedTuple):
     left: float = 0.0
 
 
-def moved(scene: Scene) -> Reason | None:
+def moved(scene: Scene) -> Placed | None:
     """A product with the same matrix of something else: with or without a norm before it, a sum with or without a term."""
     for i in scene.a.looked:
         for j in scene.b.looked:
@@ -208,7 +153,7 @@ def _fed_by(scene: Scene, reading: Reading, place: int) -> Fed | None:
     return None
 
 
-def rewired(scene: Scene, reader: Reader, name: str) -> Reason | None:
+def rewired(scene: Scene, reader: Reader, name: str) -> Placed | None:
     """The same formula of something else."""
     one = [(i, read) for i in scene.a.looked for read in reader(scene.a, i)]
     other = [(j, read) for j in scene.b.looked for read in reader(scene.b, j)] if one else []

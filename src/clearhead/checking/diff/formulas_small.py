@@ -132,11 +132,11 @@ def products(reading: Reading, place: int) -> Iterator[Read]:
             continue
         biases = reading.given(place, 1, y.shape[-1])
         for matrix in reading.given(place, 2, x.shape[-1]):
-            yield from _product(reading.near, (x, y), matrix, biases, reading.named((at,)))
+            yield from _product(reading, (x, y), matrix, biases, reading.named((at,)))
 
 
 def _product(
-    near: float, between: tuple[Tensor, Tensor], matrix: Tensor, biases: list[Tensor], sources: tuple[int, ...]
+    reading: Reading, between: tuple[Tensor, Tensor], matrix: Tensor, biases: list[Tensor], sources: tuple[int, ...]
 ) -> Iterator[Read]:
     x, y = between
     wanted, seen = (x.shape[-1], y.shape[-1]), f"{float(matrix.abs().sum()):.9g}"
@@ -146,10 +146,12 @@ def _product(
         made = x @ turned
         for bias, words in ((None, form), *((each, f"{form} + b") for each in biases)):
             left = gap(made if bias is None else made + bias, y)
-            if left <= near:
+            if left <= reading.near:
                 # Both ways of storing a matrix that is not square are the same product.
                 form_key = form if wanted[0] == wanted[1] else ""
-                yield Read(("product", seen, form_key, bias is not None), words, left, sources)
+                name = reading.weight(matrix)
+                key = ("product", seen, form_key, bias is not None)
+                yield Read(key, words, left, sources, f"W = {name}" if name else "")
                 return
 
 

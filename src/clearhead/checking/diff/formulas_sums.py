@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 from clearhead.checking.diff.formulas_small import sums
-from clearhead.checking.diff.reading import Read, Reading, Scene, reason
-from clearhead.checking.diff.report import Reason
+from clearhead.checking.diff.reading import Placed, Read, Reading, Scene, reason
 from clearhead.checking.diff.sources import fed
 from clearhead.messages import say
 
@@ -19,7 +18,7 @@ SUMS = ADDED | frozenset(("sub", "mul", "__mul__", "mul_", "dropout"))
 """Operations by which sums are made, and their terms grown."""
 
 
-def summed(scene: Scene) -> Reason | None:
+def summed(scene: Scene) -> Placed | None:
     """Sums of other terms, or of the same ones by other factors."""
     for i, j in islice(scene.found.parted.items(), FIRST):
         one, other = next(sums(scene.a, i), None), next(sums(scene.b, j), None)

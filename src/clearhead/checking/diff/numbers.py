@@ -119,7 +119,7 @@ def laid(x: Tensor, like: Tensor, near: float) -> Tensor | None:
     """
     if x.shape == like.shape and gap(x, like) <= near:
         return x
-    for each in _views(x, like):
+    for each in views(x, like):
         if each.data_ptr() == x.data_ptr() and each.shape == x.shape and each.stride() == x.stride():
             # As it lies it has been looked at.
             continue
@@ -128,7 +128,7 @@ def laid(x: Tensor, like: Tensor, near: float) -> Tensor | None:
     return None
 
 
-def _views(x: Tensor, like: Tensor) -> Iterator[Tensor]:
+def views(x: Tensor, like: Tensor) -> Iterator[Tensor]:
     """The tensor in all orders of its axes, merged and split into the shape of the other in all orders of its own."""
     if x.numel() != like.numel():
         return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
@@ -39,12 +39,14 @@ class Read(NamedTuple):
         words: the formula as it is written.
         left: how far it is from the stage, beside the largest number.
         sources: what it was computed of, by places in A.
+        detail: what tells it from another one that is written the same way: the name of its matrix.
     """
 
     key: tuple[object, ...]
     words: str
     left: float
     sources: tuple[int, ...]
+    detail: str = ""
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class Reading:
         known: places that have a partner -> their places in A.
         cone: places from the parting on, in order.
         near: how near a formula must come.
+        weights: the tensors of the side by name.
         values: stages in float64, by place, as they are asked for.
         read: formulas that were found, by what was asked.
     """
@@ -64,6 +67,7 @@ class Reading:
     known: dict[int, int]
     cone: list[int]
     near: float
+    weights: Mapping[str, Tensor] = field(default_factory=dict)
     values: dict[int, Tensor] = field(default_factory=dict)
     read: dict[tuple[object, ...], list[Read]] = field(default_factory=dict)
 
@@ -138,6 +142,11 @@ class Reading:
                     found.append(plain(each))
         return found
 
+    def weight(self, tensor: Tensor) -> str:
+        """The name of a tensor of the weights, "" if it is none."""
+        fitting = (name for name, each in self.weights.items() if each.shape == tensor.shape)
+        return next((name for name in fitting if torch.equal(self.weights[name].double(), tensor)), "")
+
     def named(self, places: tuple[int, ...]) -> tuple[int, ...]:
         """Places as A has them."""
         return tuple(self.known[place] for place in places)
@@ -166,6 +175,12 @@ class Scene:
         """The name of a place in A."""
         return self.a.stage(i).name
 
+    @property
+    def length(self) -> int:
+        """How many positions there are, as the result tells; 0 if it does not."""
+        shape = self.a.walk.stages[-1].value.shape
+        return int(shape[1]) if len(shape) > 2 else 0
+
     def pairs(self) -> Iterator[tuple[int, int]]:
         """Places of both, those that were found to stand for each other first, then any two of one size."""
         yield from self.found.parted.items()
@@ -180,15 +195,35 @@ class Scene:
         return gap(x, y.reshape(x.shape)) if x.numel() == y.numel() else float("inf")
 
 
-def scene(a: Walk, b: Walk) -> Scene | None:
+@dataclass(frozen=True)
+class Placed(Reason):
+    """A reason with the pair of stages that it explains.
+
+    Args:
+        at: their places in A and in B.
+    """
+
+    at: tuple[int, int] = (-1, -1)
+
+    @property
+    def bare(self) -> Reason:
+        """Without the places."""
+        return Reason(self.id, self.certainty, self.place, self.text, self.before, self.after)
+
+
+Weights = tuple[Mapping[str, Tensor], Mapping[str, Tensor]]
+"""The tensors of A and of B by name."""
+
+
+def scene(a: Walk, b: Walk, weights: Weights = ({}, {})) -> Scene | None:
     """The scene of two walks; None if they do not part."""
     found = matched(a, b)
     if not found.parted:
         return None
     kinds = [each.narrowest for each in (a, b)]
     near = max(CLOSE.get(kind, 2e-2) for kind in kinds)
-    one = Reading(a, found.known[0], found.cones[0], near)
-    other = Reading(b, found.known[1], found.cones[1], near)
+    one = Reading(a, found.known[0], found.cones[0], near, weights[0])
+    other = Reading(b, found.known[1], found.cones[1], near, weights[1])
     return Scene(one, other, found)
 
 
@@ -199,19 +234,24 @@ Namer = Callable[[Read, Read], str]
 """The id of the difference of two formulas of one family."""
 
 
-def compared(scene: Scene, reader: Reader, name: Namer) -> Reason | None:
+def compared(scene: Scene, reader: Reader, name: Namer) -> Placed | None:
     """The first pair of formulas of one family, of the same sources, that give A's stage and B's and are not the same."""
     one = {i: list(reader(scene.a, i)) for i in scene.a.looked}
     other = {j: list(reader(scene.b, j)) for j in scene.b.looked} if any(one.values()) else {}
     for i, j in (*scene.found.parted.items(), *product(one, other)):
         for read, second in product(one.get(i, []), other.get(j, [])):
             told = read.key != second.key and read.words != second.words
+            words = read.words, second.words
+            if read.key != second.key and not told and scene.found.parted.get(i) == j:
+                # The same formula of two matrices: their names tell.
+                told = "" != read.detail != second.detail != ""
+                words = f"{read.words}, {read.detail}", f"{second.words}, {second.detail}"
             if read.sources == second.sources and told and _alike(scene, i, j):
                 text = say(
                     "diff.formula",
                     x=", ".join(scene.place(each) for each in read.sources),
-                    a=read.words,
-                    b=second.words,
+                    a=words[0],
+                    b=words[1],
                     where=scene.b.stage(j).where or scene.a.stage(i).where or "-",
                 )
                 id = name(read, second)
@@ -227,6 +267,6 @@ def _alike(scene: Scene, i: int, j: int) -> bool:
 
 def reason(
     name: str, scene: Scene, at: tuple[int, int], text: str, left: float, *, certainty: Certainty = "reproduced"
-) -> Reason:
+) -> Placed:
     """A reason at a pair of places."""
-    return Reason(name, certainty, scene.place(at[0]), text, scene.before(*at), left)
+    return Placed(name, certainty, scene.place(at[0]), text, scene.before(*at), left, at)

@@ -1,0 +1,195 @@
+"""From one reason to the next: what is explained is given the other side's numbers, and the two are walked on from there.
+
+A reason stands only if it closes the difference: with the numbers of the other in the place that it names, the two agree longer than before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from clearhead.checking.diff.align import aligned, parting
+from clearhead.checking.diff.code import CodeSide
+from clearhead.checking.diff.forcing import Put
+from clearhead.checking.diff.formulas import found_in
+from clearhead.checking.diff.numbers import plain, views
+from clearhead.checking.diff.reading import Placed, Scene, scene
+from clearhead.checking.diff.report import Pair, Reason
+from clearhead.checking.diff.side import Given, Side, Stage, Walk
+from clearhead.checking.diff.skipping import skips
+from clearhead.checking.diff.stages import CodeStage
+from clearhead.checking.strangers import Attempt
+
+MOST_NAMED, MOST_STEPS = 5, 24
+"""How many reasons are given, and how many places are explained for them: each block may have the same one."""
+
+
+class Onwards(NamedTuple):
+    """What was found.
+
+    Args:
+        reasons: the first cause first, each kind once.
+        left: where the two still part, and nothing is known; None if they do not.
+        unreached: the stages from there on that differ.
+    """
+
+    reasons: tuple[Reason, ...]
+    left: Pair | None = None
+    unreached: tuple[str, ...] = ()
+
+
+class Two(NamedTuple):
+    """Two sides with their walks.
+
+    Args:
+        a: the one.
+        b: the other.
+        walks: of A and of B.
+        pairs: their stages.
+    """
+
+    a: Side
+    b: Side
+    walks: tuple[Walk, Walk]
+    pairs: tuple[Pair, ...]
+
+    @property
+    def reach(self) -> float:
+        """How many stages are equal before the two part; infinitely many if they do not."""
+        first = parting(self.pairs)
+        if first is None:
+            return float("inf")
+        return sum(pair.held in ("equal", "island") for pair in self.pairs[: self.pairs.index(first)])
+
+
+def two(a: Side, b: Side, walks: tuple[Walk, Walk]) -> Two:
+    """Two sides with their walks, held beside each other."""
+    return Two(a, b, walks, aligned(*walks))
+
+
+def onwards(now: Two, given: Given) -> Onwards:
+    """All reasons, as far as one leads to the next.
+
+    Args:
+        now: the two, which part.
+        given: what both were given.
+    """
+    reasons: dict[str, Reason] = {}
+    with torch.no_grad():
+        for _ in range(MOST_STEPS):
+            if parting(now.pairs) is None or len(reasons) == MOST_NAMED:
+                break
+            found = _next(now, given)
+            if found is None:
+                break
+            reason, now = found
+            reasons.setdefault(reason.id, reason.bare)
+            if not _can_go_on(now):
+                break
+    left = parting(now.pairs) if _can_go_on(now) else None
+    return Onwards(tuple(reasons.values()), left, () if left is None else unreached(now.pairs))
+
+
+def unreached(pairs: tuple[Pair, ...]) -> tuple[str, ...]:
+    """The stages from the parting on that no partner has equal."""
+    first = parting(pairs)
+    rest = () if first is None else pairs[pairs.index(first) :]
+    return tuple(pair.a or pair.b for pair in rest if pair.held in ("differs", "unpaired"))
+
+
+def _can_go_on(now: Two) -> bool:
+    """Whether one of the two is code, in which numbers can be put in place of others; asked of all positions in one run."""
+    return any(_forced(side, walk) for side, walk in zip((now.a, now.b), now.walks, strict=True))
+
+
+def _forced(side: Side, walk: Walk) -> bool:
+    return isinstance(side, CodeSide) and not walk.last_only
+
+
+def _next(now: Two, given: Given) -> tuple[Placed, Two] | None:
+    """The first reason that closes the difference, and the two after it."""
+    seen = scene(*now.walks, (now.a.weights, now.b.weights))
+    if seen is None:
+        return None
+    for reason in found_in(seen):
+        if not _can_go_on(now):
+            return reason, now
+        after = _closed(now, seen, reason, given)
+        if after is not None:
+            return reason, after
+    return _skipped(now, seen, given)
+
+
+def _skipped(now: Two, seen: Scene, given: Given) -> tuple[Placed, Two] | None:
+    """A step of one of the two that the other does not take: without it nothing differs, or, of positions, less."""
+    for skip in skips(seen):
+        side, walk = (now.a, now.b)[skip.side], now.walks[skip.side]
+        if not _forced(side, walk):
+            continue
+        with Attempt():
+            tried = _with_put(now, skip.side, walk.stages[skip.place], skip.value, given)
+            if tried is None or tried.reach <= now.reach:
+                continue
+            reason = skip.reason(seen, _left(tried))
+            # That some more stages agree for once is no evidence that a step is missing.
+            if tried.reach == float("inf") or reason.id == "position.missing":
+                return reason, tried
+    return None
+
+
+def _left(now: Two) -> float:
+    return now.pairs[-1].largest if parting(now.pairs) is None and now.pairs else 0.0
+
+
+def _closed(now: Two, seen: Scene, reason: Placed, given: Given) -> Two | None:
+    """The two with the numbers of one in the other at the place of a reason, if they agree longer then."""
+    for i, j in _places(seen, reason.at):
+        for n, (place, value) in ((1, (j, seen.a.stage(i).value)), (0, (i, seen.b.stage(j).value))):
+            side, walk = (now.a, now.b)[n], now.walks[n]
+            if not _forced(side, walk):
+                continue
+            with Attempt():
+                after = _with_put(now, n, walk.stages[place], value, given)
+                if after is not None and after.reach > now.reach:
+                    return after
+            break
+    return None
+
+
+def _places(seen: Scene, at: tuple[int, int]) -> Iterator[tuple[int, int]]:
+    """The place of a reason; behind one whose numbers cannot be exchanged, the next that can."""
+    i, j = at
+    if seen.a.value(i).numel() == seen.b.value(j).numel():
+        yield at
+        return
+    later = ((m, n) for m, n in seen.found.parted.items() if m > i and n > j)
+    yield from (each for each in later if seen.a.value(each[0]).numel() == seen.b.value(each[1]).numel())
+
+
+def _with_put(now: Two, n: int, stage: Stage, value: Tensor, given: Given) -> Two | None:
+    """The two, one of them with a tensor in place of a stage's."""
+    side = (now.a, now.b)[n]
+    if not isinstance(stage, CodeStage) or not isinstance(side, CodeSide) or stage.at < 0:
+        return None
+    laid = _laid(value, stage.value)
+    if laid is None:
+        return None
+    other = replace(side, puts=(*side.puts, Put(stage.at, stage.part, laid)))
+    walk = other.run(given)
+    if n:
+        return two(now.a, other, (now.walks[0], walk))
+    return two(other, now.b, (walk, now.walks[1]))
+
+
+def _laid(value: Tensor, like: Tensor) -> Tensor | None:
+    """The numbers of the one in the axes of the other: of all ways in which they may lie, the nearest."""
+    if value.numel() != like.numel() or value.is_complex() != like.is_complex():
+        return None
+    if value.shape == like.shape:
+        return value
+    wanted = plain(like)
+    return min(views(plain(value), wanted), key=lambda each: float((each - wanted).square().sum()), default=None)
