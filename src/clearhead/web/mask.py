@@ -106,7 +106,7 @@ def beside(session: Session, part: str, layer: int, words: str) -> Iterator[list
     turned = next(name for name in parts if switchable(name))
     place = min(layer, len(parts[turned]) - 1)
     rules = neighbours(own_rules(session, turned)[place], len(session.ids))
-    yield [questions(turned, place, each) for each in ["", words, *(rule.words for rule in rules)]]
+    yield [questions(turned, place, each) for each in dict.fromkeys(["", words, *(rule.words for rule in rules)])]
     yield [questions(name, each, "") for name, layers in parts.items() for each in range(len(layers))]
 
 
