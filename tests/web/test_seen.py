@@ -18,13 +18,11 @@ from tests.web.heads_opened import name_of, places, query, session, session_of
 from tests.web.scripts import told
 from tests.web.test_atlas import hidden_query
 
-
 SOME = [
     ("decoder", "learned"),
     ("decoder", "window, ALiBi"),
     ("encoder", "relative"),
     ("pair", "T5"),
-    ("pair", "soft-cap, blockwise"),
 ]
 
 

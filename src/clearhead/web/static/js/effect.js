@@ -27,6 +27,8 @@ import { go } from "clearhead/state.js";
 /** A forward that takes longer is made only when somebody asks for it. */
 const SOON = 0.15;
 const LISTED = 12;
+/** The name of the button, and of what comes in its place: the focus goes with it. */
+const ANSWER = "answer";
 
 /** Whether the answer at the query is asked for, not the last one. */
 let atQuery = false;
@@ -42,7 +44,7 @@ export async function without(box, asked) {
   // A file carries its answers; the page asks them all.
   const soon = seconds <= SOON || document.getElementById("answers") !== null || wanted.has(name(asked));
   if (soon) return computed(box, asked);
-  const compute = make("button", { type: "button", class: "main-button", "data-name": "compute" }, say("effect.compute", { passes, seconds: figures(Number((passes * seconds).toPrecision(1))) }));
+  const compute = make("button", { type: "button", class: "main-button", "data-name": ANSWER }, say("effect.compute", { passes, seconds: figures(Number((passes * seconds).toPrecision(1))) }));
   compute.addEventListener("click", () => {
     wanted.add(name(asked));
     void later(() => computed(box, asked));
@@ -70,7 +72,7 @@ async function computed(box, asked) {
   const { state: { part, layer, head, query, key }, api, say, cell } = asked;
   const fields = { part, layer, head, query, ...(choosable(asked) && atQuery ? { at: query } : {}) };
   box.setAttribute("aria-busy", "true");
-  if (!box.firstChild || box.querySelector(".main-button")) refilled(box, [...above(asked), make("p", { class: "quiet", role: "status" }, make("progress", {}), " ", say("effect.busy")), cause(say)]);
+  if (!box.firstChild || box.querySelector(".main-button")) refilled(box, [...above(asked), make("p", { class: "quiet", role: "status", tabindex: -1, "data-name": ANSWER }, make("progress", {}), " ", say("effect.busy")), cause(say)]);
   const row = await allowed(api.get("effects", fields));
   const listed = row?.header.keys?.find((/** @type {any} */ each) => each.key === key);
   const one = listed || !row?.header.keys || !cell.visible ? null : await allowed(api.get("effect", { ...fields, key }));
@@ -145,7 +147,7 @@ function table({ say, labels, state }, row, said, weight) {
   const heads = ["", say("effect.best"), say("effect.logit"), say("effect.probability"), say("effect.change")];
   const lines = [line(say("effect.ran"), row.ran, true), ...(said ? [line(say("effect.weight", { weight: figures(weight) }), said, false)] : []),
     line(say("effect.head", { query: placed(labels.queries, state.query) }), row.without_head, false)];
-  return make("div", { class: "scroller", tabindex: 0, role: "region", "aria-label": say("effect.table") }, make("table", { class: "effect-table" },
+  return make("div", { class: "scroller", tabindex: 0, "data-name": ANSWER, role: "region", "aria-label": say("effect.table") }, make("table", { class: "effect-table" },
     make("thead", {}, make("tr", {}, ...heads.map((text) => make("th", { scope: "col" }, text)))), make("tbody", {}, ...lines)));
 }
 
