@@ -77,6 +77,6 @@ SUBJECTS: list[Subject] = [
     _of("reformer-pytorch", "FixedPositionalEmbedding", "positions", "reformer_pytorch.reformer_pytorch:FixedPositionalEmbedding", D),
     _of("perceiver-pytorch", "Attention", "attention", "perceiver_pytorch.perceiver_pytorch:Attention", D, heads=H, dim_head=E),
     _of("block-recurrent-transformer-pytorch", "LayerNorm", "norm", "block_recurrent_transformer_pytorch.block_recurrent_transformer_pytorch:LayerNorm", D),
-    _of("block-recurrent-transformer-pytorch", "BlockRecurrentTransformer", "lm", "block_recurrent_transformer_pytorch:BlockRecurrentTransformer", num_tokens=VOCAB, dim=D, depth=2, dim_head=E, heads=H, max_seq_len=CONTEXT, block_width=CONTEXT),
+    _of("block-recurrent-transformer-pytorch", "BlockRecurrentTransformer", "lm", "block_recurrent_transformer_pytorch:BlockRecurrentTransformer", num_tokens=VOCAB, dim=D, depth=2, dim_head=E, heads=H, max_seq_len=CONTEXT, block_width=4),
     _of("tab-transformer-pytorch", "Attention", "attention", "tab_transformer_pytorch.tab_transformer_pytorch:Attention", D, heads=H, dim_head=E),
 ]  # fmt: skip

@@ -214,8 +214,8 @@ FAMILIES = (
         "MobileBertModel",
         SIZES | CONTEXT | {"trigram_input": False, "embedding_size": 32, "intra_bottleneck_size": 32},
         {
+            # NoNorm, which stands where norms stand, multiplies and adds, and normalises nothing: no kind asks about it.
             "encoder": "MobileBertModel",
-            "norm": "NoNorm",
             "block": "MobileBertLayer",
             "attention": "MobileBertAttention MobileBertSelfAttention",
         },

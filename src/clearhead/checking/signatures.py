@@ -15,13 +15,36 @@ def signature_of(function: Any) -> inspect.Signature:
         ValueError: if nobody says what they are.
     """
     try:
-        return inspect.signature(function)
+        found = inspect.signature(function)
+        return found if _named(found) else _inside(function) or found
     except (TypeError, ValueError):
         name = re.escape(getattr(function, "__name__", ""))
         said = re.match(rf"\s*{name}\(([^()]*)\)", getattr(function, "__doc__", None) or "") if name else None
         if said is None:
             raise ValueError(f"no signature found for {function!r}") from None
         return _read(said[1])
+
+
+def _named(found: inspect.Signature) -> bool:
+    """Whether a parameter is called by a name: a wrapper that hands on `*args, **kwargs` has none but `self`."""
+    any_number = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    kinds = {parameter.kind for name, parameter in found.parameters.items() if name != "self"}
+    return not kinds or not kinds <= {*any_number}
+
+
+def _inside(function: Any, deep: int = 4) -> inspect.Signature | None:
+    """The parameters of the function that a wrapper holds, which it was written around without `functools.wraps`; None if it holds none."""
+    plain = inspect.unwrap(function)
+    cells = getattr(plain, "__closure__", None) or getattr(getattr(plain, "__func__", None), "__closure__", None) or ()
+    held = [cell.cell_contents for cell in cells if inspect.isfunction(cell.cell_contents)]
+    if len(held) != 1 or not deep:
+        return None
+    found = inspect.signature(held[0])
+    if not _named(found):
+        return _inside(held[0], deep - 1)
+    own = list(found.parameters.values())
+    bound = inspect.ismethod(function) and own[0].name == "self"
+    return found.replace(parameters=own[1:] if bound else own)
 
 
 def _read(text: str) -> inspect.Signature:

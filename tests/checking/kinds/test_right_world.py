@@ -8,11 +8,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bench.checking.case import Case
-from bench.checking.first import right_world, right_world_more, right_world_third
+from bench.checking.first import right_world, right_world_fourth, right_world_more, right_world_third
 from clearhead.checking.check import check
 from tests.checking.kinds.sets import report
 
-CASES = [(module, case) for module in (right_world, right_world_more, right_world_third) for case in module.CASES]
+MODULES = (right_world, right_world_more, right_world_third, right_world_fourth)
+CASES = [(module, case) for module in MODULES for case in module.CASES]
 
 
 @pytest.mark.parametrize(("module", "case"), CASES, ids=[case.name for _, case in CASES])
@@ -77,6 +78,67 @@ class Bent(right_world_more.Clamped):
         return self.merge((q @ k.mT / q.shape[-1] ** 0.5).softmax(-1) @ v.tanh())
 
 
+class OtherWay(right_world_fourth.Plain):
+    """Two masks, and the one is read as the other."""
+
+    def forward(self, x: Tensor, attention_mask: Any = None, input_mask: Any = None) -> Tensor:
+        """Masked attention.
+
+        attention_mask (Tensor):
+            1 for tokens that are **masked**, i.e. padding.
+
+        input_mask (Tensor):
+            1 for tokens that are kept.
+        """
+        q, k, v = self.split(self.to_q(x), self.to_k(x), self.to_v(x))
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        if attention_mask is not None:
+            scores = scores - 1e30 * (1.0 - attention_mask[:, None, None].to(x.dtype))
+        return self.merge(scores.softmax(-1) @ v)
+
+
+class OptionLost(right_world_fourth.OptionFirst):
+    """The weights whose type is asked for are used, and what they give goes nowhere."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) + 0 * self.shorten(x)
+
+
+class OneShare(right_world_fourth.Mixer):
+    """The softmax runs over an axis of one number."""
+
+    def forward(self, x: Tensor, states: Any) -> Tensor:
+        shares = self.to_shares(self.norm(x)).unsqueeze(-1).softmax(-1).squeeze(-1)
+        return torch.einsum("lbnd,bnl->bnd", torch.stack(states), shares)
+
+
+class MixedOnes(right_world_fourth.Mixed):
+    """No mixer chooses anything."""
+
+    def __init__(self, dim: int = 32, depth: int = 3) -> None:
+        super().__init__(dim, depth)
+        self.mixers = nn.ModuleList([OneShare(dim, layer + 1) for layer in range(depth)])
+
+
+class PiecesBare(right_world_fourth.Pieces):
+    """Piece by piece, and without the skip around attention."""
+
+    def skipped(self, x: Tensor, seen: Tensor) -> Tensor:
+        return seen
+
+
+class PiecesFew(right_world_fourth.Pieces):
+    """Few ids are drawn from, and the signature behind the wrapper says nothing of it."""
+
+    @right_world_fourth.in_eval
+    def generate(self, prompt: Tensor, length: int, temperature: float = 1.0) -> Tensor:
+        while prompt.shape[1] < length:
+            best = self(prompt)[:, -1].topk(7)
+            chosen = torch.multinomial((best.values / temperature).softmax(-1), 1)
+            prompt = torch.cat([prompt, best.indices.gather(1, chosen)], 1)
+        return prompt
+
+
 @pytest.mark.parametrize(
     ("kind_of", "kind", "name"),
     [
@@ -85,6 +147,11 @@ class Bent(right_world_more.Clamped):
         (SaidForBoth, "lm", "causal.future-leak"),
         (HalfSkip, "block", "residual.missing"),
         (Bent, "attention", "projection.activation"),
+        (OtherWay, "attention", "mask.polarity"),
+        (OptionLost, "attention", "parameter.unused"),
+        (MixedOnes, "encoder", "parameter.unused"),
+        (PiecesBare, "lm", "residual.missing"),
+        (PiecesFew, "lm", "sampling.hidden-default"),
     ],
 )
 def test_what_was_mended_for_them_still_sees_the_mistake(kind_of: type, kind: str, name: str) -> None:

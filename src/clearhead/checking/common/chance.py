@@ -29,6 +29,12 @@ UNIFORM = ("rand", "rand_like", "uniform_", "random_")
 OTHERS = ("randn", "randn_like", "normal", "normal_", "multinomial", "randint", "randperm", "exponential_", "poisson")
 KEPT = ("float", "double", "half", "bfloat16", "to", "type", "type_as", "bool", "int", "long", "expand", "expand_as")
 SHAPED = ("unsqueeze", "view", "reshape", "squeeze", "contiguous", "clone", "detach", "transpose", "permute")
+ABOUT = frozenset((
+    "__hash__", "__len__", "__repr__", "data_ptr", "dim", "element_size", "empty_like", "full_like", "get_device", "is_complex",
+    "is_contiguous", "is_floating_point", "ndimension", "nelement", "new_empty", "new_full", "new_ones", "new_tensor", "new_zeros", "numel",
+    "ones_like", "rand_like", "randint_like", "randn_like", "size", "stride", "zeros_like",
+))  # fmt: skip
+"""What reads the shape, the type or the place of a tensor, and none of its numbers."""
 PRODUCTS = ("mul", "mul_", "__mul__", "__rmul__", "multiply", "div", "div_", "true_divide", "__truediv__")
 
 
@@ -92,10 +98,10 @@ class _Chance(TorchFunctionMode):
     ) -> Any:
         keywords = kwargs or {}
         name = str(getattr(func, "__name__", func))
-        for each in (*args, *keywords.values()):
+        result = func(*args, **keywords)
+        for each in _read(name, args, keywords, result):
             if isinstance(each, Tensor) and id(each) not in self.seen.leaves and _trains(each):
                 self.seen.leaves[id(each)] = (each, _line())
-        result = func(*args, **keywords)
         if name not in ("__get__", "__set__"):
             # A mask's masks are looked at after the fact: nothing here changes a tensor.
             with torch._C.DisableTorchFunction():
@@ -149,6 +155,13 @@ class _Chance(TorchFunctionMode):
     def _mask(self, mask: Tensor, *, keeps: bool) -> None:
         share = self.masks[id(mask)][1]
         self.seen.masks.append((_line(), share if keeps else 1 - share))
+
+
+def _read(name: str, args: tuple[Any, ...], keywords: Mapping[str, Any], result: Any) -> tuple[Any, ...]:
+    """The arguments whose numbers an operation reads: `next(self.parameters()).device` uses no parameter."""
+    if name in ABOUT or (name == "__get__" and not isinstance(result, Tensor)):
+        return ()
+    return args[:1] if name in ("to", "type_as", "expand_as", "view_as", "reshape_as") else (*args, *keywords.values())
 
 
 def _trains(value: Tensor) -> bool:

@@ -15,6 +15,7 @@ from clearhead.checking.claims import size
 from clearhead.checking.common.chance import chances
 from clearhead.checking.common.shared import claims_sharing
 from clearhead.checking.common.trial import Trial, given, run, trial, with_zeros_filled
+from clearhead.checking.common.unused_grown import first_of_growing
 from clearhead.checking.common.unused_parts import unused_parts
 from clearhead.checking.kinds.kind import Found
 from clearhead.checking.report import Check, Fault
@@ -60,6 +61,7 @@ def _parameters(case: Case, size_taken: Trial, module: nn.Module) -> Found:
         return Found((Check("parameter.unused", "skipped", say("common.no_gradient", reason="NaN")),))
     ran = _ran(case, size_taken, module)
     lost = [name for name in trained if name not in reached and _should_train(module, name, ran)]
+    lost = [name for name in lost if not first_of_growing(module, name, reached)]
     asked = say("common.unused_asked", count=len(trained), inputs=len(SEEDS))
     if not lost:
         return Found((Check("parameter.unused", "pass", asked),))

@@ -60,7 +60,7 @@ def followed(case: SequenceCase, module: Any, memory: bool) -> Watched:
         graph = graphed(module, inputs, lambda: run(case, module, x, memory=inputs.get("memory")))
     result: Tensor = graph.result
     # Keys that a projection makes fewer, and those of sinks, are not as many as the queries.
-    made = {n.shape[-1] for n in graph.nodes if n.name == "softmax" and n.value.dim() > 2 and n.shape[-2] == length}
+    made = graph.keys(length)
     keys = frozenset({length, MEMORY, *made}) if memory else frozenset({length, *made})
     return Watched(graph, graph.node(result), frozenset({"x"}), length, keys, case.ids)
 

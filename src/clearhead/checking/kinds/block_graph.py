@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from clearhead.checking.kinds.block_ops import LINEAR
 from clearhead.checking.watch import WithArguments, _line
 
 
@@ -67,6 +68,15 @@ class Entered:
     outputs: tuple[Node, ...] = ()
 
 
+def _projected(node: Node) -> bool:
+    """Whether a value is a product with a constant matrix, but for types, views and factors."""
+    while len(given := [p for p in node.parents if p.origins]) == 1:
+        node = given[0]
+        if node.name in LINEAR:
+            return sum(bool(p.origins) for p in node.parents) == 1
+    return False
+
+
 @dataclass
 class Graph:
     """All that ran in one call, in order."""
@@ -104,6 +114,11 @@ class Graph:
         if isinstance(value, tuple | list):
             return tuple(self.replaced(item) for item in value)
         return value
+
+    def keys(self, length: int) -> set[int]:
+        """How many keys are seen by as many queries: the widths of all softmaxes but those of shares that a projection gives to a few things."""
+        looks = [n for n in self.nodes if n.name == "softmax" and n.value.dim() > 2 and n.shape[-2] == length]
+        return {node.shape[-1] for node in looks if not _projected(node)}
 
     def ancestors(self, node: Node) -> set[Node]:
         """Everything that it came from, itself included."""

@@ -9,7 +9,18 @@ from dataclasses import dataclass, replace
 from torch import Tensor
 
 from clearhead.checking.kinds.block_graph import Node
-from clearhead.checking.kinds.block_ops import ADDED, GATES, NORMS, OVER, PASSING, REDUCING, STATISTIC, TAKEN, TIMES
+from clearhead.checking.kinds.block_ops import (
+    ADDED,
+    GATES,
+    NORMS,
+    OVER,
+    PARTING,
+    PASSING,
+    REDUCING,
+    STATISTIC,
+    TAKEN,
+    TIMES,
+)
 
 
 @dataclass(frozen=True)
@@ -73,9 +84,12 @@ class Reader:
         if node.name in ("sum", "mean") and (stacked := _stacked(node)) is not None:
             share = Way(1.0) if node.name == "sum" else Way(1.0 / len(stacked), False, (node,))
             return _united([_times(self.terms(part), share) for part in stacked])
+        if node.name in PARTING and node.parents and node.shape == node.parents[0].shape:
+            # A text no longer than one piece is one piece.
+            return self.terms(node.parents[0])
         if node.name in PASSING:
             given = node.parents[:1] if node.name in LIKE else node.parents
-            through = [p for p in given if self.depends(p) and p.value.is_floating_point()]
+            through = [p for p in given if self.depends(p) and p.value.is_floating_point() and p.value.numel()]
             if len(through) == 1 and _kept(node, through[0], self.width):
                 return self.terms(through[0])
         return {node: (Way(),)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from clearhead.checking.kinds.block_graph import Node
@@ -182,11 +182,22 @@ def after(inside: Iterable[Node], start: Node) -> set[Node]:
 
 
 def in_parts(chain: Chain) -> bool:
-    """Whether the stream runs in parts side by side, each with a skip of its own, as in reversible blocks."""
-    reader, joined = chain.reader, chain.end
-    parts = [p for p in joined.parents if reader.depends(p)] if joined.name in JOINING else []
+    """Whether the stream runs in parts side by side, each with a skip of its own: halves of its features, as in reversible blocks, or pieces of the text."""
+    reader, end = chain.reader, chain.end
+    # A head, and the norm before it, may read what was joined.
+    while end.name not in JOINING and len(read := [p for p in end.parents if reader.depends(p)]) == 1:
+        end = read[0]
+    parts = list(_joined(end, reader))
     return len(parts) >= 2 and all(
         any(t.name in PARTING and any(reader.stream(p) for p in t.parents) for t in reader.terms(part))
         and len(reader.terms(part)) >= 2
         for part in parts
     )
+
+
+def _joined(node: Node, reader: Reader) -> Iterator[Node]:
+    """What was joined, one after the other or at once; nothing if nothing was."""
+    for part in node.parents if node.name in JOINING else ():
+        if reader.depends(part) and part.value.numel():
+            inner = list(_joined(part, reader))
+            yield from inner or [part]

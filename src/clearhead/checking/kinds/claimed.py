@@ -199,13 +199,14 @@ KEEPS = r"keep|kept|real|valid|attend|visible|allow|participate|unmasked|look|se
 DROPS = r"drop|pad|ignor|mask|hid|block|exclu|invisible|disallow|remov|forbid|illegal"
 DOCUMENTS = r'"""(.*?)"""|#([^\n]*)'
 HOLDS = r"\b(?P<value>true|ones?|1s?|false|zeros?|0s?)\b"
+SENTENCES = r"\n\s*\n|;|(?<!\bi\.e)(?<!\be\.g)\.\s"
 OFTEN = r"[\s`*\'\"]*(=+>?|:|->|→|for|where|means?|marks?|is|are|at|if|on|indicates?|when|to|the\b)*"
 
 
 def words_of_mask(target: Target, name: str) -> bool | None:
     """Whether True or 1 is said to keep a position, by a docstring or a comment; None if nothing is said."""
     for pieces in re.findall(DOCUMENTS, target.source, re.DOTALL):
-        for piece in re.split(r"\n\s*\n|;|\.\s", " ".join(pieces)):
+        for piece in re.split(SENTENCES, _without_others(target, name, " ".join(pieces))):
             if not re.search(rf"{re.escape(name)}|mask|pad", piece, re.IGNORECASE) or re.search(
                 r"tril|causal|future|\blabels?\b|\bloss(es)?\b|(negative|inverse|opposite|contrary) (of|to)\b", piece
             ):
@@ -214,6 +215,26 @@ def words_of_mask(target: Target, name: str) -> bool | None:
             if meaning is not None:
                 return meaning
     return None
+
+
+def _without_others(target: Target, name: str, words: str) -> str:
+    """A docstring without what it says of other masks: of those that are given beside this one, and of one that is made here."""
+    makes = re.match(
+        r"\s*(creat|mak|build|generat|return|comput)\w*\b[^\n]*\b(causal|future)\b[^\n]*mask", words, re.IGNORECASE
+    )
+    if makes and name not in words:
+        return ""
+    given = [each for each in target.signature.parameters if each != name]
+    entry = rf"^[ \t]*`?({'|'.join(map(re.escape, [name, *given]))})`?[ \t]*(?:\(|:)"
+    begins = [*re.finditer(entry, words, re.MULTILINE)]
+    if not begins:
+        return words
+    ends = [*(found.start() for found in begins[1:]), len(words)]
+    kept = words[: begins[0].start()]
+    for found, end in zip(begins, ends, strict=True):
+        if found[1] == name or not re.search("mask|pad", found[1], re.IGNORECASE):
+            kept += words[found.start() : end]
+    return kept
 
 
 def mask_says(target: Target, name: str) -> bool | None:

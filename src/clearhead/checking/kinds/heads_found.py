@@ -20,7 +20,7 @@ class Row(NamedTuple):
 
     Args:
         places: of the projection: (source, index along each axis but the features).
-        features: of the projection: (source, feature).
+        features: of the projection: (source, feature); calls with one matrix are one source.
     """
 
     places: frozenset[tuple[int, ...]]
@@ -74,19 +74,33 @@ def heads_of(graph: Graph, operand: Tensor, lead: Sequence[int], before: int) ->
         # Each row then comes from all positions, as it is meant to.
         sources = []
     made = [(graph.projected(index), graph.features_axis(index)) for index in sources]
+    same = _alike(graph, sources)
     flat = operand.reshape(-1, *operand.shape[-2:])
-    each = [[_row(flat[n, r], made) for r in range(min(flat.shape[1], ROWS))] for n in range(flat.shape[0])]
+    each = [[_row(flat[n, r], made, same) for r in range(min(flat.shape[1], ROWS))] for n in range(flat.shape[0])]
     order = torch.arange(flat.shape[0]).reshape(operand.shape[:-2]).expand(tuple(lead)).reshape(-1).tolist()
     return Heads([each[n] for n in order], operand.shape[-1], sources)
 
 
-def _row(vector: Tensor, made: list[tuple[Tensor, int]]) -> Row:
+def _alike(graph: Graph, sources: list[int]) -> list[int]:
+    """For each source the first that projects with the same matrix: keys of an earlier piece of the text, kept beside those of this one."""
+    matrices = [[t for t in graph.arguments(graph.record.ops[index]) if _weighs(t)] for index in sources]
+    return [
+        next((n for n, other in enumerate(matrices[:number]) if any(a is b for a in own for b in other)), number)
+        for number, own in enumerate(matrices)
+    ]
+
+
+def _weighs(value: Tensor) -> bool:
+    return isinstance(value, torch.nn.Parameter) and value.dim() >= 2
+
+
+def _row(vector: Tensor, made: list[tuple[Tensor, int]], same: list[int]) -> Row:
     places: set[tuple[int, ...]] = set()
     features: set[tuple[int, int]] = set()
     slopes = _slopes(vector, [tensor for tensor, _ in made])
     for source, ((_, axis), found) in enumerate(zip(made, slopes, strict=True)):
         for at in found.nonzero().tolist():
-            features.add((source, at.pop(axis)))
+            features.add((same[source], at.pop(axis)))
             places.add((source, *at))
     return Row(frozenset(places), frozenset(features))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +12,7 @@ from torch import Tensor, nn
 from clearhead.checking.kinds.kind import Found
 from clearhead.checking.kinds.lm_case import LmCase, last_of
 from clearhead.checking.kinds.lm_finding import failed, passed, skipped
+from clearhead.checking.signatures import signature_of
 from clearhead.checking.strangers import Attempt, Seeded
 from clearhead.messages import say
 
@@ -41,7 +41,7 @@ class Writer:
 
     def __init__(self, case: LmCase, method: str, made: Any) -> None:
         self.case, self.method = case, method
-        self.parameters = inspect.signature(getattr(made, method)).parameters
+        self.parameters = signature_of(getattr(made, method)).parameters
 
     def name(self, pattern: str) -> str | None:
         """The parameter of that meaning, after the ids."""
@@ -209,7 +209,7 @@ def _hidden(writer: Writer) -> Found:
     """One token for many equal prompts, nothing asked for: every token that is likely enough must turn up."""
     for name, parameter in writer.parameters.items():
         wanted = (1, 1.0) if name == "temperature" else (None, 0, 1.0)
-        asks = re.fullmatch(r"(top_?)?[kp]|min_p|top_.*|temperature", name)
+        asks = re.fullmatch(r"(top_?)?[kp]|min_p|top_.*|filter_?(thres\w*|p|k)|thres(hold)?|temperature", name)
         if asks and parameter.default not in (*wanted, parameter.empty):
             # It says so in its signature.
             return Found()

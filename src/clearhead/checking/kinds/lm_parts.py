@@ -42,7 +42,7 @@ def blocks(case: LmCase, settings: Settings) -> Found:
     with Seeded(), torch.enable_grad():
         graph = graphed(module, {"x": ids}, lambda: logits_of(case, module, ids))
     # Keys of memories and of sinks stand before those of the text: then there are more keys than queries.
-    keys = {n.shape[-1] for n in graph.nodes if n.name == "softmax" and n.value.dim() > 2 and n.shape[-2] == length}
+    keys = graph.keys(length)
     seen = Watched(graph, graph.node(graph.result), frozenset({"x"}), length, frozenset({length, *keys}), True)
     return asked_of(blocks_in(seen, module, whole=False), case.case.target, seen, several=True)
 
