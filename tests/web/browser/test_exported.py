@@ -26,7 +26,8 @@ EVIL = "小猫 👩‍👩‍👧 </script><script>window.evil = 1</script><img 
 DRAWN = (
     """() => !document.body.classList.contains("busy") && document.getElementById("views")?.dataset.drawing === "0" """
 )
-NAMES = ("tokens", "flow", "atlas", "head", "cell")
+NAMES = ("tokens", "flow", "atlas", "head", "cell", "mask", "cache")
+"""The sections that every model has."""
 
 
 class Offline:
@@ -51,7 +52,7 @@ class Offline:
     def drawn(self, frame: Frame) -> Offline:
         """Waits until every section is drawn; the policy lets no text be run as a script, so that it is asked from outside."""
         for _ in range(1000):
-            if frame.evaluate(DRAWN) and frame.locator("#views > section").count() == len(NAMES):
+            if frame.evaluate(DRAWN) and frame.locator("#views > section").count() >= len(NAMES):
                 return self
             self.page.wait_for_timeout(20)
         raise AssertionError(self.lines)
