@@ -32,6 +32,8 @@ QUERIES = {
     "head": "part=attention&layer=1&head=2",
     "row": "part=attention&layer=1&head=2&query=3",
     "cell": "part=attention&layer=1&head=2&query=3&key=1",
+    "mask": "part=attention&layer=1&mask=causal.window-2",
+    "masked": "mask=causal.window-2",
     "cache": "steps=3",
 }
 
