@@ -18,7 +18,7 @@ SEEN_FOCUS = """() => { const on = document.activeElement, style = getComputedSt
 WIDE = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
 TEXT_OF_PAGE = "() => document.body.innerText"
 KEY = re.compile(
-    r"\b(?:frame|kind|prompt|tokens|flow|stage|axis|tensor|about|part|atlas|head|cell|error|help)\.[a-z_]+\b(?!\.py|:)"
+    r"\b(?:frame|kind|prompt|tokens|flow|stage|axis|tensor|about|part|atlas|head|cell|effect|mask|cache|alignment|error|help)\.[a-z_]+\b(?!\.py|:)"
 )
 """The name of a text, where the text itself should stand."""
 
@@ -34,7 +34,7 @@ def test_everything_by_keyboard(visit: Visit) -> None:
     page.press("Enter")
     assert page.state()["text"] == "abcabcab"
     # Each section by its number; the focus comes along.
-    for number, name in enumerate(("tokens", "flow", "atlas", "head", "cell"), 1):
+    for number, name in enumerate(("tokens", "flow", "atlas", "head", "cell", "mask", "cache"), 1):
         page.page.locator("#title-tokens").focus()
         page.press(str(number))
         assert page.state()["view"] == name
