@@ -13,7 +13,7 @@ from clearhead.models.decoder import Decoder
 from clearhead.text import ByteTokenizer
 from clearhead.web.files import builtin
 from tests.web.browser.translating import SOURCE, TARGET, translating
-from tests.web.read_models import pair
+from tests.web.read_models import encoder, pair
 
 QUICK = ("bytes", "built-in", "pair")
 """Those that are there at once."""
@@ -21,6 +21,7 @@ TEXTS = {
     "bytes": "the cat 小猫 sat",
     "built-in": "The little cat sat on the mat. 小猫趴在窗台上。",
     "pair": "abc小猫abcab",
+    "encoder": "abc小猫abcab",
     "translating": SOURCE,
     "smollm2, float64": "The little cat sat on the mat, and the little dog sat on the rug.",
 }
@@ -37,6 +38,8 @@ def model(name: str) -> Loaded:
     """
     if name == "pair":
         return pair()
+    if name == "encoder":
+        return encoder()
     if name == "bytes":
         return _bytes()
     if name == "translating":

@@ -26,10 +26,13 @@ export async function showStage(panel, stage, api, say) {
   panel.replaceChildren(...told(stage, say), room);
   const answer = await api.get("stage", { name: stage.name }).catch((error) => {
     if (!(error instanceof Refused) || error.kind === "lost") throw error;
+    panel.querySelector(".numbers")?.replaceWith(numbersOf(stage, say));
     room.append(make("p", { class: "quiet" }, error.kind === "absent" ? say("stage.absent") : error.message));
   });
   if (!answer?.arrays.picture) return;
   const { header } = answer;
+  // Of many scores and weights the flow does not tell the numbers: they are computed when somebody opens one.
+  if (unknown(stage)) panel.querySelector(".numbers")?.replaceWith(numbersOf({ ...stage, summary: header.stage.summary }, say));
   const end = Math.max(Math.abs(header.least ?? 0), Math.abs(header.most ?? 0)) || 1;
   room.append(picture(answer.arrays.picture, say("stage.picture", { name: stage.name })), scale(end),
     make("figcaption", { class: "caption" }, say("stage.picture_told", { rows: rowsOf(stage, -2, say), columns: rowsOf(stage, -1, say) })));
@@ -52,17 +55,6 @@ function told(stage, say) {
   const about = [`about.${own}`, `about.${kind}`].find(has);
   const axes = stage.axes.map((axis, place) => make("tr", {}, make("th", { scope: "row" }, axis), make("td", {}, say(`axis.${axis}`)),
     make("td", { class: "size" }, whole(stage.shape[place] ?? 0))));
-  const { mean, std, least, most } = stage.summary ?? {};
-  /** @type {[string, string, string][]} */
-  const numbers = [
-    ["stage.mean", figures(mean), String(mean)],
-    ["stage.std", figures(std), String(std)],
-    ["stage.least", figures(least), String(least)],
-    ["stage.most", figures(most), String(most)],
-    ["flow.parameters", short(stage.parameters), whole(stage.parameters)],
-    ["flow.flops", short(stage.flops), whole(stage.flops)],
-    ["flow.bytes", bytes(stage.bytes), whole(stage.bytes)],
-  ];
   /** @type {(HTMLElement | null)[]} */
   const parts = [
     make("header", {}, make("h3", {}, say(`tensor.${own}`)), make("button", { type: "button", class: "chip icon", "aria-label": say("stage.close"), onclick: () => go({ stage: "" }) }, "×")),
@@ -70,11 +62,33 @@ function told(stage, say) {
     about ? make("p", { class: "caption" }, say(about)) : null,
     stage.formula ? make("p", { class: "formula" }, ...written(stage.formula)) : null,
     make("table", { class: "axes" }, make("caption", { class: "visually-hidden" }, say("stage.axes")), make("tbody", {}, ...axes)),
-    make("dl", { class: "numbers" }, ...numbers.map(([key, text, full]) => make("div", {}, make("dt", {}, say(key)), make("dd", { title: full, "data-value": full }, text)))),
+    numbersOf(stage, say, unknown(stage)),
     stage.source ? make("div", { class: "source" }, make("span", { class: "quiet" }, say("stage.source")), make("code", { class: "place" }, `${stage.source.file}:${stage.source.line}`),
       make("pre", {}, make("code", {}, stage.source.text.trim()))) : null,
   ];
   return parts.filter((each) => each !== null);
+}
+
+/** Whether the flow does not tell the numbers of a tensor. @param {Stage} stage */
+function unknown({ name, summary }) {
+  return summary?.mean == null && /\.(?:scores|weights)$/.test(name);
+}
+
+/** Mean, spread, ends and costs. @param {Stage} stage @param {Say} say @param {boolean} [coming] whether the first are still being computed */
+function numbersOf(stage, say, coming = false) {
+  const { mean, std, least, most } = stage.summary ?? {};
+  const shown = (/** @type {number | null | undefined} */ value) => (coming ? "…" : figures(value));
+  /** @type {[string, string, string][]} */
+  const numbers = [
+    ["stage.mean", shown(mean), String(mean)],
+    ["stage.std", shown(std), String(std)],
+    ["stage.least", shown(least), String(least)],
+    ["stage.most", shown(most), String(most)],
+    ["flow.parameters", short(stage.parameters), whole(stage.parameters)],
+    ["flow.flops", short(stage.flops), whole(stage.flops)],
+    ["flow.bytes", bytes(stage.bytes), whole(stage.bytes)],
+  ];
+  return make("dl", { class: "numbers" }, ...numbers.map(([key, text, full]) => make("div", {}, make("dt", {}, say(key)), make("dd", { title: full, "data-value": full }, text))));
 }
 
 /** A formula with its lower letters set low: W_Q. @param {string} formula */
