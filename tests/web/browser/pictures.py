@@ -55,6 +55,7 @@ PICTURES = (
     Picture("cell", "smollm2", {"view": "cell", "query": 14, "key": 13, **HEAD}, {"color_scheme": "dark"}),
     Picture("alignment", "translating", {"view": "alignment", "text": SOURCE, "target": TARGET, "align": "layer", "layer": 1,
             "part": "decoder.cross_attention", "query": 3, "key": 2, "lang": "en"}, {"viewport": {"width": 1200, "height": 1020}}),
+    Picture("cache", "smollm2", {"view": "cache", "steps": 6, **HEAD}),
     Picture("phone", "built-in", {"view": "head", "text": CHINESE, "layer": 1, "lang": "zh"},
             {"viewport": {"width": 390, "height": 844}, "color_scheme": "dark"}),
 )  # fmt: skip
