@@ -54,6 +54,7 @@ class Trial:
         b: what makes B.
         ids: names of the reason that are right; none for an equal pair.
         at: words of which one stands in the stages or the line where the two part.
+        then: names of reasons that must come after the first.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Trial:
     b: Callable[[], Any]
     ids: frozenset[str] = frozenset()
     at: tuple[str, ...] = field(default=())
+    then: tuple[str, ...] = field(default=())
 
 
 def moved(model: nn.Module, seed: int = 7) -> nn.Module:

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 
 import torch
 
+from bench.diff.after import AFTER
 from bench.diff.cases import CODES, EQUAL, MODELS, Trial
 from clearhead.checking.diff.diff import diff
 from clearhead.checking.diff.report import Difference
@@ -48,7 +49,7 @@ def _judged(trial: Trial, found: Difference) -> Came:
     there = f"{found.first.a} {found.first.b} {found.first.where}"
     if found.reasons:
         there += f" {found.reasons[0].place} {found.reasons[0].text}"
-        if found.reasons[0].id in trial.ids:
+        if found.reasons[0].id in trial.ids and set(trial.then) <= {each.id for each in found.reasons}:
             return "named"
         return "false"
     return "located" if any(word in there for word in trial.at) else "missed"
@@ -65,7 +66,7 @@ def main() -> None:
     """Try, print, count."""
     torch.set_num_threads(1)
     words = sys.argv[1:]
-    for title, trials in (("MODEL and code", MODELS), ("code and code", CODES), ("equal", EQUAL)):
+    for title, trials in (("MODEL and code", MODELS), ("code and code", CODES), ("equal", EQUAL), ("after", AFTER)):
         outcomes = []
         for trial in trials:
             if words and not any(word in trial.name for word in words):
