@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from clearhead.tracing.names import NAMES
 from clearhead.tracing.trace import summary
 from clearhead.web import flow, sources
 from clearhead.web.costs import Made, flops_of, made_of
+from clearhead.web.files import static_files
 from clearhead.web.formulas import FORMULAS, formula, row_of
 from clearhead.web.opening import opened
 from clearhead.web.sources import source_of
@@ -156,6 +158,29 @@ def test_formulas_follow_the_models_choices() -> None:
     assert formula("logits", plain) == "logits = y Eᵀ"
     assert formula("logits", VARIANTS["untied, biases"]) == "logits = y W_V + b_V"
     assert formula("blocks.0.attention.of_my_own", plain) == ""
+
+
+def test_words_of_formulas_are_said_by_the_page() -> None:
+    """What is written in letters of its own is a name, a function or a word in braces that both languages have."""
+    every = [
+        *((name, config) for config in VARIANTS.values() for name in FORMULAS),
+        *((name, config) for config in ENCODERS.values() for name in FORMULAS),
+        *((name, config.decoder) for config in PAIRS.values() for name in FORMULAS),
+    ]
+    written = {formula(re.sub(r"\*", "0", name), config) for name, config in every}
+    words = {word for each in written for word in re.findall(r"\{(\w+)\}", each)}
+    for language in ("en", "zh"):
+        table = json.loads(static_files()[f"{language}.json"])
+        own = {name.removeprefix("formula.") for name in table if name.startswith("formula.")}
+        assert words <= own
+        assert own - words <= {"norm"}, "a text for nobody"
+    assert plain_words(written) == []
+    assert plain_words({"a = the sum of b"}) == ["the sum"], "planted"
+
+
+def plain_words(formulas: set[str]) -> list[str]:
+    """English in formulas, outside the braces: two words side by side."""
+    return sorted({found for each in formulas for found in re.findall(r"\b[a-z]{2,} [a-z]{2,}\b", each)})
 
 
 def check_line(source: sources.Source, name: str) -> None:

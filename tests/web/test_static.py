@@ -27,7 +27,7 @@ FAULTS = {
     "something kept on the person's machine": r"localStorage|sessionStorage|indexedDB|document\.cookie|serviceWorker|sendBeacon",
 }
 """What a file may not hold."""
-MADE = ("tensor.", "about.", "axis.", "kind.", "part.", "head.bars.", "atlas.", "save.", "cell.query", "cell.key",
+MADE = ("tensor.", "formula.", "about.", "axis.", "kind.", "part.", "head.bars.", "atlas.", "save.", "cell.query", "cell.key",
         "mask.own", "mask.causal", "mask.window", "mask.prefix", "mask.documents", "mask.padding", "mask.about.", "mask.says.",
         "mask.form.", "mask.used.", "mask.read.")  # fmt: skip
 """Beginnings of names that a script puts together."""

@@ -1,7 +1,8 @@
 """The formula of each tensor of a forward, as text: for every model in one table, and as a model's own choices make it.
 
 The letters are those of the notes: x is what a block reads, u the stream after attention (w after cross-attention), z what the block
-gives; N is the norm, φ the activation, h a head, t a query, s a key.
+gives; N is the norm, φ the activation, h a head, t a query, s a key. Words stand in braces, for the page to put in the language that is
+read: {normal} is what its texts call `formula.normal`.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ FORMULAS: dict[str, str] = {
     "blocks.*.middle": "u = x + a",
     "blocks.*.cross_attention_norm": "n = N(u)",
     "blocks.*.cross_attention.q": "q = n W_Q",
-    "blocks.*.cross_attention.k": "k = m W_K, m the encoder's features",
-    "blocks.*.cross_attention.v": "v = m W_V, m the encoder's features",
+    "blocks.*.cross_attention.k": "k = m W_K, m {features}",
+    "blocks.*.cross_attention.v": "v = m W_V, m {features}",
     "blocks.*.cross_attention.scores": "scores = q kᵀ / √d",
     "blocks.*.cross_attention.weights": "weights = softmax(scores)",
     "blocks.*.cross_attention.mixed": "mixed = weights v",
@@ -56,17 +57,17 @@ FORMULAS: dict[str, str] = {
 _ACTIVATIONS: dict[type[choices.Activation], str] = {
     choices.ReLU: "φ(x) = max(0, x)",
     choices.ReLUSquared: "φ(x) = max(0, x)²",
-    choices.GELU: "φ(x) = x Φ(x), Φ the normal distribution",
+    choices.GELU: "φ(x) = x Φ(x), Φ {normal}",
     choices.GELUTanh: "φ(x) = x/2 · (1 + tanh(√(2/π) (x + 0.044715 x³)))",
     choices.SwiGLU: "φ(x) = x / (1 + e⁻ˣ)",
-    choices.GEGLU: "φ(x) = x Φ(x), Φ the normal distribution",
+    choices.GEGLU: "φ(x) = x Φ(x), Φ {normal}",
     choices.GEGLUTanh: "φ(x) = x/2 · (1 + tanh(√(2/π) (x + 0.044715 x³)))",
 }
 
 _POOLS: dict[type[choices.Pooling], str] = {
     choices.First: "p = y[0]",
-    choices.Mean: "p = mean over t of y[t]",
-    choices.Max: "p = largest over t of y[t]",
+    choices.Mean: "p = {mean} y[t]",
+    choices.Max: "p = {largest} y[t]",
 }
 
 
@@ -111,10 +112,10 @@ def _embedding(of: _Of) -> str:
 
 def _positions(of: _Of) -> str:
     if not isinstance(of.config.positions, Sinusoidal):
-        return "P[t], a trained row for each position"
+        return "P[t], {row}"
     base = f"{of.config.positions.base:g}"
     if of.config.positions.halves:
-        return f"P[t] = [sin(t / {base}^(2i/D)), cos(t / {base}^(2i/D))], all sines first"
+        return f"P[t] = [sin(t / {base}^(2i/D)), cos(t / {base}^(2i/D))], {{sines}}"
     return f"P[t, 2i] = sin(t / {base}^(2i/D)), P[t, 2i+1] = cos(t / {base}^(2i/D))"
 
 
@@ -142,8 +143,8 @@ def _projected(of: _Of) -> str:
     if of.config.qk_norm and letter != "v":
         made = f"N({made})"
     if isinstance(of.inside, Rotary) and letter != "v" and "cross" not in of.row:
-        made = f"R(t) ({made}), R(t) turns pairs of features by t θᵢ"
-    beside = ", m the encoder's features" if "cross" in of.row and letter != "q" else ""
+        made = f"R(t) ({made}), R(t) {{turns}} t θᵢ"
+    beside = ", m {features}" if "cross" in of.row and letter != "q" else ""
     return f"{letter} = {made}{beside}"
 
 
@@ -165,7 +166,7 @@ def _scores(of: _Of) -> str:
 def _weights(of: _Of) -> str:
     masked = isinstance(of.config, DecoderConfig) and "cross" not in of.row
     made = "exp(scores) / (Σ exp(scores) + exp(sink_h))" if of.config.sinks else "softmax(scores)"
-    return f"weights = {made}" + (", scores = −∞ where t may not look at s" if masked else "")
+    return f"weights = {made}" + (", scores = −∞ {hidden}" if masked else "")
 
 
 def _mixed(of: _Of) -> str:
@@ -261,7 +262,7 @@ def _norm(config: StackConfig) -> str:
             return "N(x) = γ (x − μ) / √(σ² + ε)" + " + β" * bias
         case choices.RMSNorm(offset=offset):
             return f"N(x) = {'(1 + γ)' if offset else 'γ'} x / √(mean(x²) + ε)"
-    return "N the norm"
+    return "N {norm}"
 
 
 def _before_feedforward(of: _Of) -> str:

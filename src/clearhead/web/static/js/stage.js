@@ -60,7 +60,7 @@ function told(stage, say) {
     make("header", {}, make("h3", {}, say(`tensor.${own}`)), make("button", { type: "button", class: "chip icon", "aria-label": say("stage.close"), onclick: () => go({ stage: "" }) }, "×")),
     make("code", { class: "path" }, stage.name),
     about ? make("p", { class: "caption" }, say(about)) : null,
-    stage.formula ? make("p", { class: "formula" }, ...written(stage.formula)) : null,
+    stage.formula ? make("p", { class: "formula" }, ...written(stage.formula, say)) : null,
     make("table", { class: "axes" }, make("caption", { class: "visually-hidden" }, say("stage.axes")), make("tbody", {}, ...axes)),
     numbersOf(stage, say, unknown(stage)),
     stage.source ? make("div", { class: "source" }, make("span", { class: "quiet" }, say("stage.source")), make("code", { class: "place" }, `${stage.source.file}:${stage.source.line}`),
@@ -91,9 +91,9 @@ function numbersOf(stage, say, coming = false) {
   return make("dl", { class: "numbers" }, ...numbers.map(([key, text, full]) => make("div", {}, make("dt", {}, say(key)), make("dd", { title: full, "data-value": full }, text))));
 }
 
-/** A formula with its lower letters set low: W_Q. @param {string} formula */
-function written(formula) {
-  return formula.split(/_(\w)/).map((part, place) => (place % 2 ? make("sub", {}, part) : part));
+/** A formula with its lower letters set low, W_Q, and its words in the language that is read. @param {string} formula @param {Say} say */
+function written(formula, say) {
+  return formula.replace(/\{(\w+)\}/g, (_, name) => say(`formula.${name}`)).split(/_(\w)/).map((part, place) => (place % 2 ? make("sub", {}, part) : part));
 }
 
 /**
