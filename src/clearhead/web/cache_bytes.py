@@ -34,7 +34,7 @@ def sizes(
     found = {"own": told(config, bytes_each, prompt, ring)}
     for name, groups in (("multi_head", heads), ("grouped", grouped), ("multi_query", 1)):
         if groups is not None:
-            found[name] = told(replace(config, kv_heads=groups), bytes_each, prompt, None)
+            found[name] = told(replace(config, kv_heads=groups), bytes_each, prompt, ring)
     return found | {"window": windowed(config, bytes_each, prompt)}
 
 

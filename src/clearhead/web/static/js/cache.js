@@ -41,6 +41,9 @@ const TAIL = 160;
  * @property {Say} say
  */
 
+const COLUMNS = ["cache.column_token", "cache.column_reads", "cache.column_with", "cache.column_without", "cache.column_spared", "cache.column_apart"];
+const NORMS = { keys: "cache.norm_keys", values: "cache.norm_values" };
+
 /** @type {WeakMap<HTMLElement, Panel>} */
 const panels = new WeakMap();
 /** @type {Panel | null} */
@@ -102,8 +105,8 @@ function shownOf({ answer, state }) {
 /** Back, on, play, a slider; keys or values. @param {Panel} panel */
 function switches(panel) {
   const { say } = panel;
-  const button = (/** @type {string} */ text, /** @type {string} */ name, /** @type {() => void} */ onclick) =>
-    make("button", { type: "button", class: "chip", "data-do": name, "aria-label": say(`cache.${name}`), title: say(`cache.${name}`), onclick }, text);
+  const button = (/** @type {string} */ text, /** @type {string} */ name, /** @type {string} */ told, /** @type {() => void} */ onclick) =>
+    make("button", { type: "button", class: "chip", "data-do": name, "aria-label": told, title: told, onclick }, text);
   const by = (/** @type {number} */ change) => () => {
     halt(panel);
     go({ steps: Math.max(0, Math.min(panel.answer?.header.steps.length ?? 0, shownOf(panel) + change)) });
@@ -115,15 +118,15 @@ function switches(panel) {
     halt(panel);
     go({ steps: Number(slider.value) });
   });
-  const side = (/** @type {"keys" | "values"} */ name) => make("button", { type: "button", class: "chip", "data-side": name, "aria-pressed": String(name === panel.side), onclick: () => {
+  const side = (/** @type {"keys" | "values"} */ name, /** @type {string} */ told) => make("button", { type: "button", class: "chip", "data-side": name, "aria-pressed": String(name === panel.side), onclick: () => {
     panel.side = name;
     for (const each of panel.tools.querySelectorAll("[data-side]")) each.setAttribute("aria-pressed", String(each.getAttribute("data-side") === name));
     draw(panel);
-  } }, say(`cache.${name}`));
+  } }, told);
   return [
-    make("span", { class: "joined" }, button("◀", "back", by(-1)), ...(still ? [] : [button("▶▶", "play", () => (panel.timer ? halt(panel) : play(panel)))]), button("▶", "on", by(1))),
+    make("span", { class: "joined" }, button("◀", "back", say("cache.back"), by(-1)), ...(still ? [] : [button("▶▶", "play", say("cache.play"), () => (panel.timer ? halt(panel) : play(panel)))]), button("▶", "on", say("cache.on"), by(1))),
     make("label", {}, slider, make("output", {})),
-    make("span", { class: "joined", role: "group", "aria-label": say("cache.side") }, side("keys"), side("values")),
+    make("span", { class: "joined", role: "group", "aria-label": say("cache.side") }, side("keys", say("cache.keys")), side("values", say("cache.values"))),
   ];
 }
 
@@ -170,7 +173,7 @@ function draw(panel) {
   const before = letters.length > TAIL ? `…${letters.slice(-TAIL).join("")}` : prompt;
   const written = steps.slice(0, shown).map((/** @type {any} */ each) => each.text);
   text.replaceChildren(make("span", { class: "quiet" }, before), ...written.map((/** @type {string} */ each, /** @type {number} */ place) => make(place === shown - 1 ? "mark" : "strong", {}, each)));
-  key.replaceChildren(legend(most[side], say(`cache.norm_${side}`)));
+  key.replaceChildren(legend(most[side], say(NORMS[side])));
   panel.weights.querySelector("[data-formula]")?.replaceChildren(formula(answer.header, answer.header.prefill + shown, say));
   drawPicture(panel);
   panel.spared.replaceChildren(...spared(panel, shown));
@@ -195,6 +198,11 @@ function firstOf({ windows }, layer, tokens) {
   return windows[layer] === null ? 0 : Math.max(0, tokens - windows[layer]);
 }
 
+/** How many columns the last of so many tokens reads, in the layer that reads most. @param {any} header @param {number} tokens @returns {number} */
+function readOf({ windows }, tokens) {
+  return Math.max(...windows.map((/** @type {number | null} */ each) => Math.min(tokens, each ?? tokens)));
+}
+
 /** @param {Panel} panel @param {number} layer @param {number} column */
 function hovered({ answer, labels, side, say }, layer, column) {
   if (!answer) return [];
@@ -216,12 +224,13 @@ function told(panel, shown) {
     return [make("h3", {}, say("cache.step_none")), make("p", {}, say("cache.prefill_told", { tokens: whole(prefill), layers })), ...remembered, make("p", {}, say("cache.prefill_work", { flops: short(prefill_flops) })), ...ended];
   }
   const step = steps[shown - 1];
+  const seen = readOf(answer.header, tokens);
   const windowed = windows.some((/** @type {number | null} */ each) => each !== null);
   const title = say("cache.step", { step: shown, token: placed(labels, step.position) });
   panel.table.speak(`${title}. ${say("cache.ratio", { ratio: ratio(step) })}`);
   return [
     make("h3", {}, title),
-    make("p", {}, say("cache.step_told", { layers, tokens: whole(tokens) })),
+    make("p", {}, say("cache.step_told", { layers }), seen < tokens ? say("cache.step_reads_some", { seen: whole(seen), tokens: whole(tokens) }) : say("cache.step_reads", { tokens: whole(tokens) })),
     ...(windowed ? [make("p", { class: "quiet" }, say("cache.step_window"))] : []),
     ...remembered,
     make("p", {}, say("cache.ratio", { ratio: ratio(step) })),
@@ -258,10 +267,10 @@ function weighed({ answer, say }) {
 
 /** The table behind the picture. @param {Panel} panel */
 function filled({ answer, table, labels, say }) {
-  const { prefill, steps, windows } = /** @type {Answer} */ (answer).header;
-  const read = (/** @type {number} */ tokens) => Math.max(...windows.map((/** @type {number | null} */ each) => Math.min(tokens, each ?? tokens)));
-  table.fill(say("cache.table_title", { tokens: prefill }), ["token", "reads", "with", "without", "spared", "apart"].map((name) => say(`cache.column_${name}`)), () =>
-    steps.map((/** @type {any} */ step) => [placed(labels, step.position), whole(read(step.position + 1)), whole(step.flops), whole(step.flops_without), ratio(step), step.difference === null ? "–" : String(step.difference)]));
+  const { header } = /** @type {Answer} */ (answer);
+  const { prefill, steps } = header;
+  table.fill(say("cache.table_title", { tokens: prefill }), COLUMNS.map((name) => say(name)), () =>
+    steps.map((/** @type {any} */ step) => [placed(labels, step.position), whole(readOf(header, step.position + 1)), whole(step.flops), whole(step.flops_without), ratio(step), step.difference === null ? "–" : String(step.difference)]));
 }
 
 /** @param {KeyboardEvent} event @param {State} state @returns {Partial<State> | null} */

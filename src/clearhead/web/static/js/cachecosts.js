@@ -39,12 +39,12 @@ export function work({ flops, flops_without }, say) {
 
 /** The kinds of heads that a cache may have, each once, the model's own marked, and a window. @param {any} header @param {Say} say */
 function kinds(header, say) {
-  const { bytes: of, heads, kv_heads, windows, memory, source } = header;
-  const names = [["multi_head", heads], ["grouped", of.grouped?.kv_heads], ["multi_query", 1]];
-  const found = names.filter(([name, groups], place) => of[name] && names.findIndex(([, other]) => other === groups) === place).map(([name, groups]) => {
-    const own = groups === kv_heads;
-    const text = say(`cache.${name}`, { groups });
-    return { text: own ? say("cache.this", { name: text }) : text, told: own ? of.own : of[name], own };
+  const { bytes: of, kv_heads, windows, memory, source } = header;
+  const names = [[of.multi_head, "cache.multi_head"], [of.grouped, "cache.grouped"], [of.multi_query, "cache.multi_query"]].filter(([told]) => told);
+  const found = names.filter(([told], place) => names.findIndex(([other]) => other.kv_heads === told.kv_heads) === place).map(([told, name]) => {
+    const own = told.kv_heads === kv_heads;
+    const text = say(name, { groups: told.kv_heads });
+    return { text: own ? say("cache.this", { name: text }) : text, told, own };
   });
   const windowed = windows.some((/** @type {number | null} */ each) => each !== null);
   found.push({ text: say(windowed ? "cache.window_own" : "cache.window", { window: of.window.window }), told: of.window, own: false });
