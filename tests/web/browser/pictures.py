@@ -38,12 +38,14 @@ class Picture(NamedTuple):
         model: as in `models`.
         state: of the address.
         how: of the browser's context.
+        top: what stands at the top, where it is not the title of the section.
     """
 
     name: str
     model: str
     state: dict[str, Any]
     how: Mapping[str, Any] = MappingProxyType({})
+    top: str = ""
 
 
 HEAD = {"text": ENGLISH, "layer": 13, "head": 4, "lang": "en"}
@@ -53,6 +55,8 @@ PICTURES = (
     Picture("atlas", "smollm2", {"view": "atlas", "sort": "previous", **HEAD}),
     Picture("head", "smollm2", {"view": "head", "query": 14, "key": 13, **HEAD}),
     Picture("cell", "smollm2", {"view": "cell", "query": 14, "key": 13, **HEAD}, {"color_scheme": "dark"}),
+    Picture("effect", "built-in", {"view": "cell", "text": ENGLISH, "layer": 3, "head": 1, "key": 7, "lang": "en"},
+            {"viewport": {"width": 1200, "height": 1100}}, "#view-cell .effect"),
     Picture("alignment", "translating", {"view": "alignment", "text": SOURCE, "target": TARGET, "align": "layer", "layer": 1,
             "part": "decoder.cross_attention", "query": 3, "key": 2, "lang": "en"}, {"viewport": {"width": 1200, "height": 1020}}),
     Picture("cache", "smollm2", {"view": "cache", "steps": 6, **HEAD}),
@@ -71,6 +75,8 @@ def taken(browser: Browser, site: Site, picture: Picture) -> Image.Image:
     }
     context = browser.new_context(**settings)
     page = Watched(context.new_page(), site.address).open(**picture.state)
+    if picture.top:
+        page.page.locator(picture.top).evaluate("(element) => element.scrollIntoView()")
     page.page.wait_for_timeout(300)
     path = FOLDER / f".{picture.name}.png"
     try:

@@ -63,5 +63,5 @@ function sides(share) {
   const fill = make("span", { class: share < 0 ? "side-fill below" : "side-fill" });
   fill.style.width = `${50 * Math.abs(share)}%`;
   fill.style.left = `${share < 0 ? 50 - 50 * Math.abs(share) : 50}%`;
-  return make("span", { class: "bar-track side-track" }, fill);
+  return make("span", { class: "bar-track side-track" }, make("span", { class: "side-middle" }), fill);
 }
