@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from clearhead.formats.packages import PACKAGES, Package
+from clearhead.formats.packages import PACKAGES, Package, built_in, size_on_disk
 from tests.cli.runs import Clearhead, Said
 
 TOY = Package("clearhead-toy", "clearhead_toy", "toy.gguf", "Toy", "decoder", "GGUF F32", "MIT", 1_000)
@@ -79,9 +79,25 @@ def test_the_list(clearhead: Clearhead, target: Path) -> None:
 
 
 def test_the_list_as_json(clearhead: Clearhead, target: Path) -> None:
-    first, second = json.loads(clearhead("models", "--json").out)["models"]
+    own, first, second = json.loads(clearhead("models", "--json").out)["models"]
+    assert (own["name"], own["kind"], own["installed"], own["path"]) == ("builtin", "decoder", True, str(built_in()))
+    assert own["size"] == size_on_disk(built_in()) < 2 << 20
     assert (first["name"], first["installed"], first["path"], first["size"]) == ("smollm2", False, None, None)
     assert (second["name"], second["download"], second["kind"]) == ("minilm", 83_506_384, "encoder")
+
+
+def test_the_model_that_comes_along(clearhead: Clearhead, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = clearhead("models").out
+    assert said.startswith("builtin ")
+    assert f"comes with clearhead: {built_in()} (" in said
+    assert "`clearhead generate builtin` writes with it" in said
+    assert "comes with clearhead" in clearhead("models", "add", "builtin").out
+    # What is listed under a name is found by it.
+    assert json.loads(clearhead("info", "builtin", "--json").out)["parameters"]["total"] > 100_000
+    monkeypatch.setenv("CLEARHEAD_LANG", "zh")
+    assert "随 clearhead 安装" in clearhead("models").out
+    monkeypatch.setattr("clearhead.cli.models.built_in", lambda: Path("nowhere"))
+    assert "随 clearhead 安装" not in clearhead("models").out
 
 
 @needs_pip

@@ -10,7 +10,7 @@ from typing import Any
 from jsonargparse import ArgumentParser
 
 from clearhead.cli.options import MODEL, instantiate, parse, parser
-from clearhead.formats.packages import PACKAGES
+from clearhead.formats.packages import BUILT_IN, PACKAGES
 from clearhead.messages import UserError, say
 from clearhead.models.config import DecoderConfig, ModelConfig, StackConfig
 from clearhead.models.config_encoders import EncoderConfig, EncoderDecoderConfig
@@ -84,7 +84,7 @@ def _config(name: str) -> StackConfig:
     """The configuration of a preset, a run directory or one of its checkpoints."""
     if name in PRESETS and not Path(name).exists():
         return preset(name)
-    if not Path(name).exists() and Path(name).name == name and name not in PACKAGES:
+    if not Path(name).exists() and Path(name).name == name and name not in (BUILT_IN, *PACKAGES):
         raise UserError(say("cli.info.no_model", name=name, known=", ".join(PRESETS)))
     from clearhead.formats.find import config_of  # noqa: PLC0415 - loads torch
 

@@ -13,8 +13,11 @@ from collections.abc import Sequence
 from jsonargparse import ArgumentParser
 
 from clearhead.cli.options import parse, parser, tell
-from clearhead.formats.packages import PACKAGES, lacks_extra, package_path, size_on_disk
+from clearhead.formats.packages import BUILT_IN, PACKAGES, built_in, lacks_extra, package_path, size_on_disk
 from clearhead.messages import UserError, say
+
+LICENCE = "Apache-2.0"
+"""Of clearhead, and so of the model that comes with it."""
 
 _UNREACHED = re.compile(
     r"connection|connect timeout|timed? ?out|getaddrinfo|name resolution|unreachable|proxy|from versions: none", re.I
@@ -28,7 +31,7 @@ def run(arguments: Sequence[str]) -> int:
         return _add(parse(add_options(), arguments[1:]).name)
     if arguments and not arguments[0].startswith("-"):
         raise UserError(say("cli.models.unknown_action", action=arguments[0]))
-    rows = [_row(name) for name in PACKAGES]
+    rows = [_own(), *(_row(name) for name in PACKAGES)]
     if parse(options(), arguments).json:
         print(json.dumps({"models": rows}, ensure_ascii=False))
     else:
@@ -52,6 +55,25 @@ def add_options() -> ArgumentParser:
     return made
 
 
+def _own() -> dict[str, object]:
+    """The model that comes with clearhead itself, told as those of packages are."""
+    path = built_in()
+    return {
+        "name": BUILT_IN,
+        "title": say("cli.models.builtin.title"),
+        "about": say("cli.models.builtin.about"),
+        "kind": "decoder",
+        "form": "safetensors",
+        "licence": LICENCE,
+        "distribution": "clearhead",
+        "download": 0,
+        "installed": path.is_dir(),
+        "path": str(path) if path.is_dir() else None,
+        "size": size_on_disk(path) if path.is_dir() else None,
+        "lacks": None,
+    }
+
+
 def _row(name: str) -> dict[str, object]:
     """What is known of a model."""
     package, path = PACKAGES[name], package_path(name)
@@ -73,11 +95,14 @@ def _row(name: str) -> dict[str, object]:
 
 def _lines(row: dict[str, object]) -> str:
     name, download = row["name"], _megabytes(row["download"])
-    where = (
-        say("cli.models.there", path=row["path"], size=_megabytes(row["size"]))
-        if row["installed"]
-        else say("cli.models.not_there", name=name, size=download)
-    )
+    if name == BUILT_IN and row["installed"]:
+        where = say("cli.models.own", name=name, path=row["path"], size=_megabytes(row["size"]))
+    elif row["installed"]:
+        where = say("cli.models.there", path=row["path"], size=_megabytes(row["size"]))
+    elif name == BUILT_IN:
+        where = say("explore.no_builtin", path=built_in())
+    else:
+        where = say("cli.models.not_there", name=name, size=download)
     facts = " · ".join(str(row[field]) for field in ("title", "kind", "form", "licence"))
     lines = [f"{name:<10}{row['about']}", facts, where]
     if row["installed"] and row["lacks"]:
@@ -99,6 +124,9 @@ def _add(name: str | None) -> int:
     known = ", ".join(PACKAGES)
     if not name:
         raise UserError(say("cli.models.unnamed", first=next(iter(PACKAGES)), known=known))
+    if name == BUILT_IN:
+        print(say("cli.models.own", name=name, path=built_in(), size=_megabytes(size_on_disk(built_in()))))
+        return 0
     if name not in PACKAGES:
         near = difflib.get_close_matches(name, PACKAGES, 1) or [*PACKAGES][:1]
         raise UserError(say("cli.models.unknown", name=name, near=near[0], known=known))

@@ -22,7 +22,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "cli.import.retied": ("  retied       {found}", "  重新共享     {found}"),
     "cli.import.unused": ("  unused       {found}", "  未使用       {found}"),
     "cli.import.missing": ("  missing      0\n  unexpected   0", "  缺少         0\n  多余         0"),
-    "cli.models.about": ("models that installable packages carry", "可安装的软件包所带的模型"),
+    "cli.models.about": (
+        "models that have a name: clearhead's own, and those of installable packages",
+        "有名字的模型：clearhead 自带的，以及可安装的软件包所带的",
+    ),
     "cli.models.description": (
         "{about}; `clearhead models add NAME` installs one",
         "{about}；用 `clearhead models add 名字` 安装",
@@ -30,6 +33,15 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "cli.models.add": (
         "install the package of a model, without the packages that it names itself",
         "安装某个模型的软件包，不安装它自己声明的依赖",
+    ),
+    "cli.models.builtin.title": ("clearhead's own", "clearhead 自带"),
+    "cli.models.builtin.about": (
+        "writes small stories, in English and Chinese; learnt from the built-in corpus",
+        "写小故事（中英文），用内置语料训练而成",
+    ),
+    "cli.models.own": (
+        "comes with clearhead: {path} ({size}); `clearhead explore` opens it, `clearhead generate {name}` writes with it",
+        "随 clearhead 安装：{path}（{size}）；`clearhead explore` 打开它，`clearhead generate {name}` 用它写作",
     ),
     "cli.models.smollm2.about": (
         "a small language model that answers in conversations, in English",
