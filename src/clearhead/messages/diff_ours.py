@@ -25,6 +25,7 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "variations.scale": ("scores are multiplied by {value}", "注意力分数乘以 {value}"),
     "variations.window": ("a query sees at most {value} keys", "每个查询最多可见 {value} 个键"),
     "variations.sight": ("a query sees {value}", "每个查询可见：{value}"),
+    "variations.heads": ("attention has {value} heads", "注意力有 {value} 个头"),
     "variations.softcap": ("the soft-cap of the scores is {value}", "注意力分数的软上限为 {value}"),
     "variations.logit_cap": ("the soft-cap of the logits is {value}", "logits 的软上限为 {value}"),
     "variations.bias_qkv": ("the bias of q, k and v is {value}", "q、k、v 的偏置{value}"),

@@ -6,8 +6,8 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "diff.axis_heads": ("heads", "头"),
     "diff.axis_rows": ("rows of the batch", "批次的行"),
     "diff.arranged_turned": (
-        "queries stand where the other has keys (transposed)",
-        "一方的查询轴在另一方是键轴（转置）",
+        "queries stand where the other has keys: q and k are exchanged (transposed)",
+        "一方的查询轴在另一方是键轴：q 与 k 互换（转置）",
     ),
     "diff.arranged_split": (
         "heads were split off by a reshape alone where the axis of heads must also move",
@@ -52,5 +52,9 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "diff.located": (
         "located, not explained: no known change of one of the two closes the difference",
         "已定位，未能解释：没有已知的改动能消除这一差异",
+    ),
+    "diff.reordered": (
+        "{where}: {who} puts {source} in another order before it goes on: {what}",
+        "{where}：{who} 先改变 {source} 的次序再往下算：{what}",
     ),
 }

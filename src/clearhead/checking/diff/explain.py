@@ -69,8 +69,8 @@ class Tried:
 
     @property
     def reach(self) -> float:
-        """How many these are; infinitely many if the two do not part."""
-        return math.inf if self.first is None else len(self.before)
+        """How many these are, each counted once on either side: a mixture that is v itself says nothing; infinitely many if the two do not part."""
+        return math.inf if self.first is None else min(len({p.a for p in self.before}), len({p.b for p in self.before}))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from itertools import islice
 import torch
 
 from clearhead.checking.diff.formulas_attention import scores, softmax_id, softmaxes
-from clearhead.checking.diff.formulas_heads import arranged, numbered, turned_round
+from clearhead.checking.diff.formulas_heads import arranged, numbered, reordered, turned_round
 from clearhead.checking.diff.formulas_norm import grown, norm_id, norms
 from clearhead.checking.diff.formulas_order import exchanged, moved, rewired, shifted
 from clearhead.checking.diff.formulas_rotary import turn_id, turns
@@ -38,6 +38,7 @@ FAMILIES: tuple[Callable[[Scene], Placed | None], ...] = (
     lambda each: rewired(each, turns, "qkv.layout"),
     exchanged,
     arranged,
+    reordered,
     summed,
     moved,
     lambda each: compared(each, products, product_id),

@@ -45,6 +45,28 @@ def arranged(scene: Scene) -> Placed | None:
     return None
 
 
+def reordered(scene: Scene) -> Placed | None:
+    """What one goes on with as it is, and the other puts in another order first."""
+    for mirrored in (False, True):
+        plainly, orders = (scene.b, scene.a) if mirrored else (scene.a, scene.b)
+        for place in orders.looked:
+            for at in (at for at in orders.sources(place) if at != place):
+                found = _arranged(orders.value(at), orders.value(place), scene.a.near, scene.length)
+                other = next((n for n, own in plainly.known.items() if own == orders.known[at]), None)
+                if found is None or other is None:
+                    continue
+                i, j = (place, other) if mirrored else (other, place)
+                text = say(
+                    "diff.reordered",
+                    who="A" if mirrored else "B",
+                    source=scene.place(orders.known[at]),
+                    what=found[1],
+                    where=orders.stage(place).where or "-",
+                )
+                return reason(found[0], scene, (i, j), text, 0.0)
+    return None
+
+
 def _arranged(x: Tensor, y: Tensor, near: float, length: int) -> tuple[str, str] | None:
     """How the numbers of x lie in y; None if they are not the same numbers, lie the same way, or in no way that is known."""
     if x.shape != y.shape or x.dim() < 3 or constant(x) or gap(x, y) <= near or not rearranged(x, y, near):

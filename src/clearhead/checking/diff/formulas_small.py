@@ -9,7 +9,7 @@ from itertools import combinations, permutations
 import torch
 from torch import Tensor
 
-from clearhead.checking.diff.numbers import constant, gap
+from clearhead.checking.diff.numbers import alike, constant, gap, mark, plain
 from clearhead.checking.diff.reading import Read, Reading
 from clearhead.checking.kinds.feedforward_found import ACTIVATIONS
 from clearhead.messages import say
@@ -127,12 +127,25 @@ def products(reading: Reading, place: int) -> Iterator[Read]:
     """y = x Wᵀ + b with the weights that entered; W itself in place of Wᵀ where it is square, and without b."""
     y = reading.value(place)
     for at in reading.sources(place):
-        x = reading.value(at)
-        if at == place or x.dim() < 2 or x.dim() != y.dim() or x.shape[:-1] != y.shape[:-1]:
+        x = _as_given(reading, place, at)
+        if at == place or x is None:
             continue
         biases = reading.given(place, 1, y.shape[-1])
         for matrix in reading.given(place, 2, x.shape[-1]):
             yield from _product(reading, (x, y), matrix, biases, reading.named((at,)))
+
+
+def _as_given(reading: Reading, place: int, at: int) -> Tensor | None:
+    """A source as a product takes it: with the axes that the product has, which a view may have given it; None if it does not."""
+    x, y = reading.value(at), reading.value(place)
+
+    def fits(z: Tensor) -> bool:
+        return z.dim() == y.dim() >= 2 and z.shape[:-1] == y.shape[:-1]
+
+    if fits(x):
+        return x
+    inputs = [plain(z) for n in reading.region(place) for z in reading.stage(n).inputs if z.numel() == x.numel()]
+    return next((z for z in inputs if fits(z) and alike(mark(z), mark(x))), None)
 
 
 def _product(

@@ -80,10 +80,10 @@ def onwards(now: Two, given: Given) -> Onwards:
     """
     reasons: dict[str, Reason] = {}
     with torch.no_grad():
-        for _ in range(MOST_STEPS):
+        for step in range(MOST_STEPS):
             if parting(now.pairs) is None or len(reasons) == MOST_NAMED:
                 break
-            found = _next(now, given)
+            found = _next(now, given, whole=step == 0)
             if found is None:
                 break
             reason, now = found
@@ -110,18 +110,27 @@ def _forced(side: Side, walk: Walk) -> bool:
     return isinstance(side, CodeSide) and not walk.last_only
 
 
-def _next(now: Two, given: Given) -> tuple[Placed, Two] | None:
-    """The first reason that closes the difference, and the two after it."""
+def _next(now: Two, given: Given, *, whole: bool) -> tuple[Placed, Two] | None:
+    """The first reason that closes the difference, and the two after it.
+
+    Args:
+        now: the two.
+        given: what both were given.
+        whole: whether a step that one of them leaves out, which explains all, goes before a formula that explains some.
+    """
     seen = scene(*now.walks, (now.a.weights, now.b.weights))
     if seen is None:
         return None
+    some: tuple[Placed, Two] | None = None
     for reason in found_in(seen):
         if not _can_go_on(now):
             return reason, now
         after = _closed(now, seen, reason, given)
-        if after is not None:
+        if after is not None and (not whole or parting(after.pairs) is None):
             return reason, after
-    return _skipped(now, seen, given)
+        if after is not None and some is None:
+            some = reason, after
+    return _skipped(now, seen, given) or some
 
 
 def _skipped(now: Two, seen: Scene, given: Given) -> tuple[Placed, Two] | None:

@@ -20,6 +20,9 @@ EPSILONS = (1e-5, 1e-6, 1e-12, 1e-8, 1e-3, 1e-7, 1e-4, 2e-5, 1e-9, 1e-10)
 CAPS = (50.0, 30.0, 20.0, 100.0, 10.0, 5.0)
 """What is usual for a soft-cap."""
 
+HEADS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 25, 32)
+"""How many heads are usual."""
+
 PLAIN = (choices.GELU(), choices.GELUTanh(), choices.ReLU(), choices.ReLUSquared())
 GATED = (choices.SwiGLU(), choices.GEGLU(), choices.GEGLUTanh())
 
@@ -120,6 +123,7 @@ def _of_scores(config: StackConfig, length: int | None) -> Iterator[Variation]:
         if not math.isclose(scale, before):
             texts = (say("variations.scale", value=f"{before:.6g}"), say("variations.scale", value=f"{scale:.6g}"))
             yield from changed(config, id, texts, {"attention_scale": scale})
+    yield from _of_heads(config)
     if isinstance(config, DecoderConfig):
         yield from _of_windows(config, length)
     for cap in (None, *CAPS):
@@ -131,6 +135,15 @@ def _of_scores(config: StackConfig, length: int | None) -> Iterator[Variation]:
     for field, id, text in (("sinks", "attention.sinks", _sinks), ("qk_norm", "attention.qk-norm", _qk_norm)):
         there = bool(getattr(config, field))
         yield from changed(config, id, (text(there), text(not there)), {field: not there})
+
+
+def _of_heads(config: StackConfig) -> Iterator[Variation]:
+    """The same matrices shared out to fewer heads, or more."""
+    if config.key_value_heads != config.heads or config.width_of_head * config.heads != config.width:
+        return
+    for heads in (n for n in HEADS if n != config.heads and config.width % n == 0):
+        texts = (say("variations.heads", value=config.heads), say("variations.heads", value=heads))
+        yield from changed(config, "heads.number", texts, {"heads": heads, "kv_heads": None, "head_width": None})
 
 
 def _sinks(there: bool) -> str:
