@@ -80,6 +80,11 @@ def _each_first(module: nn.Module, x: Tensor) -> Tensor:
     return torch.cat([module(x.roll(-place, 1)) for place in range(x.shape[1])], 1)
 
 
+def _class_beside(module: nn.Module, x: Tensor) -> Tensor:
+    """The class token is given apart: each token is it once."""
+    return torch.cat([module(x.roll(-place, 1)[:, 1:], x[:, place : place + 1]) for place in range(x.shape[1])], 1)
+
+
 def _before_pool(module: nn.Module, x: Tensor) -> Tensor:
     """What the first token is taken from: each is the first once."""
     return torch.stack([module(x.roll(-place, 1)) for place in range(x.shape[1])], 1)
@@ -193,7 +198,7 @@ SUBJECTS: list[Subject] = [
     _of("block", "models.beit:Block", D, H, init_values=0.1),
     _of("block", "models.convit:Block", D, H, use_gpsa=False),
     _of("block", "models.cait:LayerScaleBlock", D, H, init_values=0.1),
-    _of("block", "models.cait:LayerScaleBlockClassAttn", D, H, init_values=0.1),
+    _of("block", "models.cait:LayerScaleBlockClassAttn", D, H, init_values=0.1, call=_class_beside),
     _of("block", "models.xcit:ClassAttentionBlock", D, H, known=("residual.missing",)),
     _of("block", "models.volo:ClassBlock", D, H),
     _of("block", "models.nest:TransformerLayer", D, H, call=_rows),

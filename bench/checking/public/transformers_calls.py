@@ -63,6 +63,25 @@ def shifted(module: Any, x: Tensor) -> Tensor:
     return _first(module(**given, **empty)).transpose(0, 1)
 
 
+def streams(module: Any, x: Tensor) -> Tensor:
+    """ProphetNet: behind the text come the streams that predict, one for each token ahead; masks and distances are the decoder's."""
+    from transformers.models.prophetnet import modeling_prophetnet as published  # noqa: PLC0415
+
+    attention = getattr(module, "self_attn", module)
+    length, ahead = x.shape[1], attention.ngram
+    places = torch.arange(1, length + 1)[None]
+    sizes = (attention.num_buckets, attention.relative_max_distance)
+    buckets = [b.repeat(len(x), 1, 1) for b in published.compute_all_stream_relative_buckets(*sizes, places)]
+    hidden = torch.full((length, length), torch.finfo(x.dtype).min, dtype=x.dtype).triu(1)
+    given = {"main_relative_position_buckets": buckets[0], "predict_relative_position_buckets": buckets[1]}
+    bias = published.ngram_attention_bias(length, ahead, x.device, x.dtype)
+    masks = {
+        "attention_mask": hidden,
+        "extended_predict_attention_mask": bias[None, None].expand(len(x), 1, -1, -1, -1),
+    }
+    return _first(module(torch.cat([x] * (1 + ahead), 1), position_ids=places, **given, **masks))[:, :length]
+
+
 CALLS: Mapping[str, Any] = {
     **dict.fromkeys(("DebertaV2Layer", "DebertaV2Attention", "DisentangledSelfAttention"), relative),
     **dict.fromkeys(("LongformerLayer", "LongformerAttention", "LongformerSelfAttention"), padded),
@@ -70,6 +89,7 @@ CALLS: Mapping[str, Any] = {
     **dict.fromkeys(("YosoLayer", "YosoAttention", "YosoSelfAttention"), all_kept),
     **dict.fromkeys(("MobileBertAttention", "MobileBertSelfAttention"), three_times),
     **dict.fromkeys(("XLNetLayer", "XLNetRelativeAttention"), shifted),
+    **dict.fromkeys(("ProphetNetDecoderLayer", "ProphetNetNgramSelfAttention"), streams),
 }
 """By the name of a class the way in which the model around it calls it."""
 CONFIRMED: Mapping[str, tuple[str, ...]] = {
@@ -88,6 +108,7 @@ CONFIRMED: Mapping[str, tuple[str, ...]] = {
         ("mask.ignored", "mask.added-as-number", "dropout.never-active"),
     ),
     "FunnelModel": ("mask.ignored",),
+    "ProphetNetPositionalEmbeddings": ("position.unused",),
 }
 """By the name of a class the faults that docs/findings.md describes."""
 

@@ -37,6 +37,12 @@ def _part(name: str, kind: str, *positional: Any, **named: Any) -> Subject:
     return Subject("x-transformers", title, later(f"{X}{name}", *positional, **named), kind)
 
 
+def _logits(model: Any, pair: Any) -> Any:
+    """The model gives the loss; the logits are those of what it wraps."""
+    source, target = pair
+    return model.decoder.net(target, context=model.encoder(source, return_embeddings=True))
+
+
 def _sampler(name: str) -> Subject:
     return Subject("x-transformers", name, lambda: given(f"x_transformers.autoregressive_wrapper:{name}"), "sampler")
 
@@ -136,7 +142,7 @@ SUBJECTS: list[Subject] = [
             dec_max_seq_len=CONTEXT,
         ),
         "seq2seq",
-        {"vocab": VOCAB},
+        {"vocab": VOCAB, "call": _logits},
     ),
     _part("LayerNorm", "norm", D),
     _part("RMSNorm", "norm", D),

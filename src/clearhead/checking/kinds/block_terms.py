@@ -89,7 +89,7 @@ class Reader:
             return self.terms(node.parents[0])
         if node.name in PASSING:
             given = node.parents[:1] if node.name in LIKE else node.parents
-            through = [p for p in given if self.depends(p) and p.value.is_floating_point() and p.value.numel()]
+            through = [*{p for p in given if self.depends(p) and p.value.is_floating_point() and p.value.numel()}]
             if len(through) == 1 and _kept(node, through[0], self.width):
                 return self.terms(through[0])
         return {node: (Way(),)}

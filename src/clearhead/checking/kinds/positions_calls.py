@@ -24,6 +24,7 @@ from clearhead.checking.target import Target
 
 WIDTH_NAMES = r"d|D|dim|d_hid|d_emb|d_word_vec|hid_dim|d_model|hidden(_size)?|width|embed_dim|emb(edding)?_dim|n_embd|channels|dmodel|features"
 ROW_NAMES, AXIS_NAMES = r"B|b|bs|bsz|batch(_size)?|n_batch|num_rows", r"(seq|time|length|token|pos)_?(dim|axis)"
+SHAPES = r"(in|inputs?|input_ids|ids|x|token\w*)_(shape|size)"
 MORE_LENGTHS = LENGTHS + r"|(n|num|max)_?(pos(ition)?|pos|steps|tokens|patches|rows)s?|num_pos|max_pos|tokens|steps"
 ROWS, LENGTH = 3, 7
 
@@ -35,7 +36,7 @@ class PositionsCase:
     Args:
         case: the target; its input is (B,T,D), its output x with positions, or the table for it.
         width: D.
-        roles: (parameter, role): x, ids, places, length, width, base, start.
+        roles: (parameter, role): x, ids, places, length, shape, width, base, start.
         adds: whether positions are added to x; otherwise the table comes back.
         seq_first: whether x is (T,B,D).
         rows: B that it takes.
@@ -87,7 +88,7 @@ class PositionsCase:
         values = {
             "x": seen, "ids": torch.full(seen.shape[:2], 3, device=x.device), "length": length, "width": self.width,
             "places": places, "row_places": places.repeat(x.shape[0], 1), "base": 10_000.0, "start": start,
-            "rows": x.shape[0], "mask": torch.ones(seen.shape[:2], dtype=torch.long, device=x.device), "axis": 0 if self.seq_first else 1, "device": x.device, "dtype": x.dtype,
+            "rows": x.shape[0], "shape": seen.shape[:2], "mask": torch.ones(seen.shape[:2], dtype=torch.long, device=x.device), "axis": 0 if self.seq_first else 1, "device": x.device, "dtype": x.dtype,
         }  # fmt: skip
         return {name: values[found] for name, found in self.roles}
 
@@ -259,7 +260,7 @@ def _role(parameter: inspect.Parameter) -> str:
         return "places"
     known = (
         (WIDTH_NAMES, name, "width"), ("|".join(IDS), low, "ids"), (MORE_LENGTHS, name, "length"), (BASES, low, "base"),
-        (ROW_NAMES, name, "rows"), (AXIS_NAMES, low, "axis"), (r"(att\w*_)?mask", low, "mask"), ("device", low, "device"), ("dtype", low, "dtype"),
+        (ROW_NAMES, name, "rows"), (SHAPES, low, "shape"), (AXIS_NAMES, low, "axis"), (r"(att\w*_)?mask", low, "mask"), ("device", low, "device"), ("dtype", low, "dtype"),
     )  # fmt: skip
     found = next((meaning for pattern, each, meaning in known if re.fullmatch(pattern, each)), "")
     if not found:
