@@ -59,6 +59,7 @@ PICTURES = (
             {"viewport": {"width": 1200, "height": 1100}}, "#view-cell .effect"),
     Picture("alignment", "translating", {"view": "alignment", "text": SOURCE, "target": TARGET, "align": "layer", "layer": 1,
             "part": "decoder.cross_attention", "query": 3, "key": 2, "lang": "en"}, {"viewport": {"width": 1200, "height": 1020}}),
+    Picture("mask", "smollm2", {"view": "mask", "query": 14, "key": 6, "mask": "causal.window-6.documents-9", **HEAD}, {"viewport": {"width": 1200, "height": 1060}}),
     Picture("cache", "smollm2", {"view": "cache", "steps": 6, **HEAD}),
     Picture("phone", "built-in", {"view": "head", "text": CHINESE, "layer": 1, "lang": "zh"},
             {"viewport": {"width": 390, "height": 844}, "color_scheme": "dark"}),
