@@ -211,8 +211,8 @@ async function drawInto({ body, line }, view, signal) {
 
 /** To the head and the tensor that a file was made for. */
 function back() {
-  const { part, layer, head, query, key, stage } = first;
-  return make("button", { type: "button", class: "chip", onclick: () => go({ part, layer, head, query, key, stage }) }, say("error.back"));
+  const { part, layer, head, query, key, stage, mask } = first;
+  return make("button", { type: "button", class: "chip", onclick: () => go({ part, layer, head, query, key, stage, mask }) }, say("error.back"));
 }
 
 /** Empty sections, each with its title and what it shows. */
