@@ -90,8 +90,11 @@ def test_by_keyboard_and_pointer(visit: Visit) -> None:
     page.page.locator(f"{SECTION} [data-side=values]").click()
     assert "value" in page.page.locator(f"{SECTION} .legend").inner_text()
     assert sum("/cache?" in each for each in page.asked) == 1, "one answer serves all steps"
-    # Where nothing is to move, nothing plays.
-    assert page.page.locator(f"{SECTION} [data-do=play]").count() == 0
+    # Where nothing is to move, nothing plays: it is at the other end at once.
+    button = page.page.locator(f"{SECTION} [data-do=play]")
+    for steps in (0, 16):
+        button.click()
+        assert (page.drawn().state()["steps"], button.get_attribute("aria-label")) == (steps, "Play")
 
 
 def test_it_plays(visit: Visit) -> None:

@@ -111,8 +111,6 @@ function switches(panel) {
     halt(panel);
     go({ steps: Math.max(0, Math.min(panel.answer?.header.steps.length ?? 0, shownOf(panel) + change)) });
   };
-  // Who wants nothing to move goes step by step.
-  const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
   const slider = make("input", { type: "range", min: 0, max: ASKED, step: 1, "aria-label": say("cache.slider") });
   slider.addEventListener("input", () => {
     halt(panel);
@@ -124,7 +122,7 @@ function switches(panel) {
     draw(panel);
   } }, told);
   return [
-    make("span", { class: "joined" }, button("◀", "back", say("cache.back"), by(-1)), ...(still ? [] : [button("▶▶", "play", say("cache.play"), () => (panel.timer ? halt(panel) : play(panel)))]), button("▶", "on", say("cache.on"), by(1))),
+    make("span", { class: "joined" }, button("◀", "back", say("cache.back"), by(-1)), button("▶▶", "play", say("cache.play"), () => (panel.timer ? halt(panel) : play(panel))), button("▶", "on", say("cache.on"), by(1))),
     make("label", {}, slider, make("output", {})),
     make("span", { class: "joined", role: "group", "aria-label": say("cache.side") }, side("keys", say("cache.keys")), side("values", say("cache.values"))),
   ];
@@ -133,6 +131,8 @@ function switches(panel) {
 /** @param {Panel} panel */
 function play(panel) {
   const most = panel.answer?.header.steps.length ?? 0;
+  // Where a person wants nothing to move, it is at the end at once.
+  if (matchMedia("(prefers-reduced-motion: reduce)").matches) return go({ steps: shownOf(panel) < most ? most : 0 });
   if (shownOf(panel) >= most) go({ steps: 0 });
   panel.timer = setInterval(() => {
     const next = shownOf(panel) + 1;
