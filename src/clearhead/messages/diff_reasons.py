@@ -57,4 +57,8 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{where}: {who} puts {source} in another order before it goes on: {what}",
         "{where}：{who} 先改变 {source} 的次序再往下算：{what}",
     ),
+    "diff.biased": (
+        "{where}: {many} adds a bias to {stage} that {few} does not have",
+        "{where}：{many} 给 {stage} 加上偏置，{few} 没有",
+    ),
 }

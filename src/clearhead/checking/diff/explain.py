@@ -10,11 +10,10 @@ from itertools import chain
 
 from torch import Tensor
 
-from clearhead.checking.common.trial import apart
 from clearhead.checking.diff.align import aligned, parting
 from clearhead.checking.diff.candidates import Candidate, alone, candidates_of, place_of
 from clearhead.checking.diff.numbers import Mark, alike, laid, mark, plain, unsized
-from clearhead.checking.diff.ours import MOVED, ModelSide
+from clearhead.checking.diff.ours import MOVED, ModelSide, moved
 from clearhead.checking.diff.report import Pair, Reason
 from clearhead.checking.diff.side import Given, Walk
 from clearhead.checking.diff.sources import parents_of
@@ -254,9 +253,9 @@ class Sieve:
         with Attempt():
             walk = candidate.make().run(self.search.given, until=self.stage, expected=self.expected)
             last = walk.stages[-1]
-            if last.name in self.expected and apart(last.value, self.expected[last.name]) > MOVED:
+            if last.name in self.expected and moved(last.value, self.expected[last.name]):
                 return False
-            if last.name == self.stage and self.was is not None and apart(last.value, self.was) <= MOVED:
+            if last.name == self.stage and self.was is not None and not moved(last.value, self.was):
                 return False
             if last.name != self.stage or self.search.holds(last.value, max(self.first.allowed, MOVED)):
                 return True

@@ -20,7 +20,7 @@ from clearhead.checking.diff.formulas_small import (
     product_id,
     products,
 )
-from clearhead.checking.diff.formulas_sums import summed
+from clearhead.checking.diff.formulas_sums import biased, summed
 from clearhead.checking.diff.reading import Placed, Scene, Weights, compared, scene
 from clearhead.checking.diff.report import Pair, Reason
 from clearhead.checking.diff.side import Walk
@@ -41,6 +41,7 @@ FAMILIES: tuple[Callable[[Scene], Placed | None], ...] = (
     reordered,
     summed,
     moved,
+    biased,
     lambda each: compared(each, products, product_id),
     shifted,
     lambda each: compared(each, elementwise, elementwise_id),

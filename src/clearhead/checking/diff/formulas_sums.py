@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 from clearhead.checking.diff.formulas_small import sums
+from clearhead.checking.diff.numbers import gap, views
 from clearhead.checking.diff.reading import Placed, Read, Reading, Scene, reason
 from clearhead.checking.diff.sources import fed
 from clearhead.messages import say
@@ -30,6 +31,25 @@ def summed(scene: Scene) -> Placed | None:
             continue
         text = say("diff.summed", a=words[0], b=words[1], where=where_of(scene, i, j))
         return reason(sum_id(scene, *terms), scene, (i, j), text, other.left)
+    return None
+
+
+def biased(scene: Scene) -> Placed | None:
+    """The same numbers with a vector of weights added on one side."""
+    for i, j in islice(scene.found.parted.items(), FIRST):
+        x, y = scene.a.value(i), scene.b.value(j)
+        if y.dim() < 2 or x.numel() != y.numel():
+            continue
+        vectors = [*scene.b.given(j, 1, y.shape[-1]), *scene.a.given(i, 1, y.shape[-1])]
+        for each in views(x, y) if vectors and x.shape != y.shape else [x]:
+            more = y - each.reshape(y.shape)
+            row = more.reshape(-1, y.shape[-1])[0]
+            for bias in (sign * vector for vector in vectors for sign in (1, -1)):
+                left = gap(more, bias.expand_as(more)) if gap(row, bias) <= scene.a.near else 1.0
+                if left <= scene.a.near:
+                    many, few = ("B", "A") if any(gap(row, v) <= scene.a.near for v in vectors) else ("A", "B")
+                    text = say("diff.biased", stage=scene.place(i), many=many, few=few, where=where_of(scene, i, j))
+                    return reason("projection.bias", scene, (i, j), text, left)
     return None
 
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from clearhead.checking.common.trial import apart
+from clearhead.checking.diff.numbers import alike, mark, plain
 from clearhead.checking.diff.side import Given, Stage, Walk
 from clearhead.checking.diff.variation import Change, Variation, with_weights
 from clearhead.checking.strangers import Attempt
@@ -151,12 +152,19 @@ class Stopping(Recorder):
     def _keep(self, name: str, tensor: Tensor) -> None:
         super()._keep(name, tensor)
         other = self.expected.get(name)
-        if name == self.until or (other is not None and apart(tensor, other) > MOVED):
+        if name == self.until or (other is not None and moved(tensor, other)):
             raise Reached
 
 
 MOVED = 2.0**-38
 """Differences between float64 tensors above this are no rounding, whatever the order in which it was computed."""
+
+
+def moved(x: Tensor, other: Tensor) -> bool:
+    """Whether a stage holds other numbers than before; other heads of the same features are none."""
+    if x.shape != other.shape:
+        return not alike(mark(plain(x)), mark(plain(other)))
+    return apart(x, other) > MOVED
 
 
 def model_side(model: str | Loaded) -> ModelSide:

@@ -18,6 +18,9 @@ from clearhead.messages import say
 LOOKED = 32
 """How many places are tried on a side."""
 
+SCORES = 4
+"""How many axes scores have."""
+
 ATTENTION = frozenset(("softmax", "scaled_dot_product_attention", "multi_head_attention_forward"))
 
 
@@ -104,7 +107,8 @@ def _named(reading: Reading, place: int, source: int, *, final: bool) -> tuple[s
     parents = reading.parents[place]
     added = source in parents and reading.stage(place).made_by in ADDED
     if added and any(not fed(reading.stage(at)) for at in parents if at != source):
-        return "position.missing", "table"
+        # To scores a table of distances is added.
+        return ("position.missing" if reading.value(place).dim() < SCORES else "position.kind"), "table"
     if kinds & ATTENTION:
         return "block.number", "block"
     if any(reading.named((source,)) == read.sources for read in norms(reading, place)):

@@ -190,7 +190,11 @@ class Reader:
             # Nothing but axes in another order; a sum over one of them makes fewer numbers.
             return given[0].numel() != result.numel()
         if op.name in PARTS:
-            return any(each.is_floating_point() and each.numel() != result.numel() for each in given[:1])
+            # A part, or all of it in another order.
+            whole = [each for each in given[:1] if each.is_floating_point()]
+            return any(
+                x.numel() != result.numel() or (x.shape == result.shape and not torch.equal(x, result)) for x in whole
+            )
         # Dropout in evaluation, a factor of one: nothing happened.
         same = (each for each in given if each.shape == result.shape and each.is_complex() == result.is_complex())
         return not any(torch.equal(each.to(result.dtype), result) for each in same)
