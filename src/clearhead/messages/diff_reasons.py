@@ -61,4 +61,12 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{where}: {many} adds a bias to {stage} that {few} does not have",
         "{where}：{many} 给 {stage} 加上偏置，{few} 没有",
     ),
+    "diff.ids_apart": (
+        "A knows {a} ids and B {b}; of the {least} that both know the logits were compared, the others were not",
+        "A 有 {a} 个编号，B 有 {b} 个；只比较了两者都有的 {least} 个编号的 logits，其余未比较",
+    ),
+    "diff.window_unseen": (
+        "a window of {window} keys hides nothing in {length} positions, and no longer input was taken: what it hides was not compared",
+        "窗口为 {window} 个键，在 {length} 个位置中不会遮住任何内容，也没有更长的输入可用：窗口的作用未经比较",
+    ),
 }

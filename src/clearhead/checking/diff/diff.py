@@ -10,7 +10,7 @@ from torch import nn
 from clearhead.checking.diff.align import parting
 from clearhead.checking.diff.code import open_code
 from clearhead.checking.diff.giving import is_fresh, shared_weights
-from clearhead.checking.diff.inputs import inputs_for, longer
+from clearhead.checking.diff.inputs import inputs_for, longer, unseen
 from clearhead.checking.diff.ours import ModelSide, model_side
 from clearhead.checking.diff.report import Difference, Pair, Reason
 from clearhead.checking.diff.side import Given, Side, Tuned, Walk
@@ -92,14 +92,23 @@ def compare(one: Opened, other: Opened, tuned: Tuned) -> Difference:
     a, b = shared.a, shared.b
     given = inputs_for(a, b, tuned)
     seen = walked(a, b, given)
+    read = given
     if parting(seen.pairs) is None and _cheap(seen.walks) and (more := longer(a, b, given, tuned)) is not None:
-        second = walked(a, b, more)
+        second, read = walked(a, b, more), more
         if parting(second.pairs) is None:
             given = Given(given.inputs, say("diff.given_both", first=given.text, second=more.text))
         else:
             seen, given = second, more
     first = parting(seen.pairs)
-    notes = [*of_words(a, b, tuned.text), *shared.notes, *seen.notes, *islands(seen.walks, seen.pairs), *idle(a, b)]
+    unread = unseen(a, b, read) if first is None else []
+    notes = [
+        *of_words(a, b, tuned.text),
+        *shared.notes,
+        *unread,
+        *seen.notes,
+        *islands(seen.walks, seen.pairs),
+        *idle(a, b),
+    ]
     reasons: tuple[Reason, ...] = ()
     unreached = shared.changed
     if first is not None:

@@ -254,7 +254,8 @@ class Sieve:
             walk = candidate.make().run(self.search.given, until=self.stage, expected=self.expected)
             last = walk.stages[-1]
             if last.name in self.expected and moved(last.value, self.expected[last.name]):
-                return False
+                # What was equal may become what the other makes of it: scores with what is added to them.
+                return self.search.holds(last.value, max(self.first.allowed, MOVED))
             if last.name == self.stage and self.was is not None and not moved(last.value, self.was):
                 return False
             if last.name != self.stage or self.search.holds(last.value, max(self.first.allowed, MOVED)):

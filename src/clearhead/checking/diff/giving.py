@@ -15,6 +15,7 @@ from clearhead.checking.diff.copying import Fitted, fitted, turned_in
 from clearhead.checking.diff.ours import ModelSide
 from clearhead.checking.diff.report import TensorRow
 from clearhead.checking.diff.side import Side
+from clearhead.checking.diff.vocabularies import with_common_rows
 from clearhead.checking.diff.weights import Match, matches, shapes_of
 from clearhead.checking.strangers import Attempt, Seeded
 from clearhead.messages import UserError, say
@@ -118,7 +119,8 @@ def places(giver: Side, taker: Side) -> Fitted:
     ours = giver if isinstance(giver, ModelSide) else None
     rows, config = (ours.rows, ours.config) if ours is not None else ((), None)
     own_config = taker.config if isinstance(taker, ModelSide) else None
-    return fitted(wanted, giver.weights, rows=rows, config=config, turned=turned, own=own_config)
+    found = fitted(wanted, giver.weights, rows=rows, config=config, turned=turned, own=own_config)
+    return with_common_rows(found, giver, own, (giver.vocab, taker.vocab))
 
 
 def is_fresh(found: Any) -> bool:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from clearhead.checking.diff.code import CodeSide
+from clearhead.checking.diff.ours import ModelSide
 from clearhead.checking.diff.side import Given, Side, Tuned
 from clearhead.messages import UserError, say
+from clearhead.models.config import DecoderConfig
 
 ROWS, LENGTHS = 2, (11, 7, 5, 16, 32, 64, 3, 2, 1)
 """Sizes unlike each other and unlike the usual numbers of heads; lengths are tried in this order."""
 
 LONGER = (40, 24, 16)
 """Equal results are asked for once more at the first of these that both take: a window of 32 keys hides something then."""
+
+BEYOND, LONGEST = 3, 4096
+"""How many positions more than a window has keys show it, and the most that are tried."""
 
 COUNT = {"encoder-decoder": 2}
 """How many inputs a model of ours takes, by its architecture; one if not named."""
@@ -47,11 +52,39 @@ def longer(a: Side, b: Side, given: Given, tuned: Tuned) -> Given | None:
     length = given.inputs[-1].shape[1] if given.inputs and given.inputs[-1].dim() > 1 else 0
     if tuned.text is not None or not length:
         return None
-    for wanted in (n for n in LONGER if n > length):
+    limits = [n for n in (getattr(side, "limit", None) for side in (a, b)) if n]
+    beyond = [min([n + BEYOND, *limits]) for n in sorted(windows(a) | windows(b), reverse=True)]
+    far = [n for n in beyond if LONGER[0] < n <= LONGEST]
+    for wanted in (n for n in (*far, *LONGER) if n > length):
         for each in _drawn(a, b, wanted, tuned.seed):
             if _refusal(a, b, each) is None:
                 return each
     return None
+
+
+def windows(side: Side) -> set[int]:
+    """How many keys a query may see at most, as the side says: in its configuration, or under a name with "window" in its modules."""
+    if isinstance(side, ModelSide):
+        config = side.config
+        if not isinstance(config, DecoderConfig):
+            return set()
+        return {n for n in (config.window, *(sight.window for sight in config.cycle)) if n}
+    module = side.module(None) if isinstance(side, CodeSide) else None
+    if not isinstance(module, nn.Module):
+        return set()
+    held = [vars(part) for part in module.modules()]
+    held += [
+        vars(each) for own in list(held) for name, each in own.items() if "config" in name and hasattr(each, "__dict__")
+    ]
+    named = (value for own in held for name, value in own.items() if "window" in name)
+    return {value for value in named if isinstance(value, int) and not isinstance(value, bool) and value > 0}
+
+
+def unseen(a: Side, b: Side, given: Given) -> list[str]:
+    """That a window is no shorter than what both read, so that nothing was hidden by it."""
+    length = max((each.shape[1] for each in given.inputs if each.dim() > 1), default=0)
+    wide = sorted(n for n in windows(a) | windows(b) if n >= length)
+    return [say("diff.window_unseen", window=n, length=length) for n in wide if length]
 
 
 def _refusal(a: Side, b: Side, given: Given) -> UserError | None:

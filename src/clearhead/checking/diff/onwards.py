@@ -22,6 +22,7 @@ from clearhead.checking.diff.report import Pair, Reason
 from clearhead.checking.diff.side import Given, Side, Stage, Walk
 from clearhead.checking.diff.skipping import skips
 from clearhead.checking.diff.stages import CodeStage
+from clearhead.checking.diff.vocabularies import common_ids
 from clearhead.checking.strangers import Attempt
 
 MOST_NAMED, MOST_STEPS = 5, 24
@@ -190,8 +191,8 @@ def _with_put(now: Two, n: int, stage: Stage, value: Tensor, given: Given) -> Tw
     other = replace(side, puts=(*side.puts, Put(stage.at, stage.part, laid)))
     walk = other.run(given)
     if n:
-        return two(now.a, other, (now.walks[0], walk))
-    return two(other, now.b, (walk, now.walks[1]))
+        return two(now.a, other, common_ids(now.a, other, (now.walks[0], walk)).walks)
+    return two(other, now.b, common_ids(other, now.b, (walk, now.walks[1])).walks)
 
 
 def _laid(value: Tensor, like: Tensor) -> Tensor | None:

@@ -51,11 +51,12 @@ def reasons_for(shared: Shared, seen: Walked, first: Pair, given: Given) -> Onwa
     if of_weights is not None:
         reasons, b = (*reasons, *of_weights.reasons), of_weights.other
         seen = walked(a, b, given)
-    if parting(seen.pairs) is None:
-        return Onwards(reasons)
+    last = () if seen.ids is None else (seen.ids,)
+    if parting(seen.pairs) is None or seen.settled:
+        return Onwards((*reasons, *last))
     # What is left is looked for with the same weights.
     found = why(a, b, seen.walks, given, shared.found)
-    return found._replace(reasons=(*reasons, *found.reasons))
+    return found._replace(reasons=(*reasons, *found.reasons, *last))
 
 
 def _at_once(shared: Shared, seen: Walked, first: Pair) -> Onwards | None:
@@ -69,7 +70,7 @@ def _at_once(shared: Shared, seen: Walked, first: Pair) -> Onwards | None:
         return Onwards((Reason("config.sizes", "consistent", first.a or first.b, text, first.largest, first.largest),))
     if (trained := trained_apart(a, b, shared.found, first)) is not None:
         return Onwards((trained,))
-    return Onwards(()) if seen.settled else None
+    return Onwards(() if seen.ids is None else (seen.ids,)) if seen.settled else None
 
 
 def _still(shared: Shared, seen: Walked, given: Given) -> tuple[Side, Side, tuple[Reason, ...]]:
