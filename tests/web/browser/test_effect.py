@@ -27,6 +27,17 @@ GREY = """(canvas) => { const {data} = canvas.getContext("2d").getImageData(0, 0
 """How many colours a few pixels have: above the diagonal, and in a cell of it."""
 
 
+def timed(page: Watched, seconds: float) -> Watched:
+    """A page that is told how long the forward took: on a busy machine the smallest model is slow."""
+
+    def told(route: Any) -> None:
+        answer = route.fetch()
+        route.fulfill(response=answer, body=json.dumps({**answer.json(), "seconds": seconds}))
+
+    page.page.route("**/api/open", told)
+    return page
+
+
 def shown(page: Watched) -> list[float]:
     """All numbers of the table, row by row."""
     found: list[float] = page.js(NUMBERS, f"{CARD} table data")
@@ -51,7 +62,7 @@ def near(page: Watched, true: Effect) -> bool:
 def test_the_card_has_the_numbers_of_the_definition(visit: Visit, name: str, part: str, of: Any) -> None:
     target = {"target": TARGETS[name]} if name in TARGETS else {}
     place = {"view": "cell", "part": part, "layer": 1, "head": 2, "query": 4, "key": 2, "lang": "en"}
-    page = visit(name).open(text=TEXTS[name], **target, **place)
+    page = timed(visit(name), 0.01).open(text=TEXTS[name], **target, **place)
     session = opened(model(name), TEXTS[name], target.get("target"))
     ids: Any = {"text": list(session.source), "target": list(session.ids)} if target else {"text": list(session.ids)}
     loaded: Any = model(name).model
@@ -78,7 +89,7 @@ def test_the_card_has_the_numbers_of_the_definition(visit: Visit, name: str, par
 
 
 def test_the_sentence_says_whether_the_largest_weight_does_most(visit: Visit) -> None:
-    page = visit("built-in").open(view="cell", text=TEXTS["built-in"], layer=0, head=1, lang="en")
+    page = timed(visit("built-in"), 0.01).open(view="cell", text=TEXTS["built-in"], layer=0, head=1, lang="en")
     pairs = page.js(
         "(selector) => [...document.querySelectorAll(selector)].map((each) => each.title.split(' · ').map(Number))",
         f"{CARD} .pair[aria-label]",
@@ -93,13 +104,7 @@ def test_the_sentence_says_whether_the_largest_weight_does_most(visit: Visit) ->
 
 
 def test_a_slow_model_waits_to_be_asked(visit: Visit) -> None:
-    page = visit("bytes")
-
-    def slow(route: Any) -> None:
-        answer = route.fetch()
-        route.fulfill(response=answer, body=json.dumps({**answer.json(), "seconds": 2.0}))
-
-    page.page.route("**/api/open", slow)
+    page = timed(visit("bytes"), 2.0)
     page.open(view="cell", text=TEXTS["bytes"], layer=1, head=2, query=5, key=1, lang="en")
     assert [url for url in page.asked if "/effect" in url and "/api/" in url] == []
     assert "at most about" in page.texts(f"{CARD} .main-button")[0]
