@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from clearhead.web.files import static_files
 from tests.web.scripts import told
 
 Numbers = NDArray[np.float64]
@@ -80,3 +83,19 @@ def test_other_scales_are_found_out() -> None:
     # From a green to a red that is as light to most eyes as it should be, but not to those that lack the cone for red.
     green_to_red = np.stack([0.1 + 0.9 * place, 0.45 - 0.22 * place, 0.1 + 0 * place], axis=1)
     assert any(fault.startswith("red") for fault in faults(green_to_red))
+
+
+def twice(styles: str) -> list[str]:
+    """Colours that style sheets declare more than once; `--tint`, which each tint sets, apart."""
+    names = re.findall(r"^\s*(?:[^\n{}]*\{)?\s*(--[\w-]+):\s*(?:light-dark\(|#)", styles, re.M)
+    return sorted({name for name in names if names.count(name) > 1})
+
+
+def test_a_colour_stands_once_light_and_dark() -> None:
+    styles = "\n".join(body.decode() for path, body in static_files().items() if path.endswith(".css"))
+    assert twice(styles) == []
+    assert len(re.findall(r"light-dark\(", styles)) > 15
+    registered = set(re.findall(r"@property (--[\w-]+)", styles))
+    assert registered == set(re.findall(r"(--[\w-]+): light-dark\(", styles)), "a script would read words"
+    # Planted: a colour for the dark page in a block of its own.
+    assert twice(styles + '\n:root[data-theme="dark"] { --ink: #fff; }') == ["--ink"]
