@@ -8,6 +8,7 @@ import { hidden, isSeen, sample } from "clearhead/hatch.js";
 import { HeadPicture } from "clearhead/headpicture.js";
 import { bar, choose, choosers, refilled } from "clearhead/headtools.js";
 import { labelsOf, placed } from "clearhead/labels.js";
+import { roughRow, roughWeights } from "clearhead/rough.js";
 import { figures } from "clearhead/say.js";
 import { reach } from "clearhead/scroll.js";
 import { go } from "clearhead/state.js";
@@ -40,6 +41,7 @@ const LISTED = 10;
  * @property {Labels} labels
  * @property {Answer | null} answer
  * @property {ArrayLike<number>} weights of the chosen query
+ * @property {number[]} rough the same as the picture holds them, where they are not there
  * @property {Say} say
  */
 
@@ -78,9 +80,10 @@ async function show(element, state, api, say) {
     return null;
   });
   panel.weights = row?.arrays.weights.data ?? [];
+  panel.rough = row ? [] : roughWeights(answer, query);
   if (state.drawing === "arcs") draw(panel);
   if (row) return numbers(panel, row);
-  refilled(panel.row, [make("p", { class: "quiet" }, say("head.absent"))]);
+  refilled(panel.row, panel.rough.length ? roughRow(panel.rough, answer.header.most, panel.labels, state, say) : [make("p", { class: "quiet" }, say("head.absent"))]);
   panel.table.fill("", [], () => []);
 }
 
@@ -93,7 +96,7 @@ function built(element, state, say) {
   });
   /** @type {Panel} */
   const panel = {
-    picture, state, say, answer: null, tooled: null, weights: [], labels: { queries: [], keys: [] }, bars: "entropy", every: false, threshold: 0.2,
+    picture, state, say, answer: null, tooled: null, weights: [], rough: [], labels: { queries: [], keys: [] }, bars: "entropy", every: false, threshold: 0.2,
     room: make("div", { class: "head-room" }), tools: make("div", { class: "row-of-tools" }), told: make("p", { class: "quiet" }),
     key: make("div"), row: make("div", { class: "row-numbers" }), table: behind(say("head.table")),
   };
@@ -129,7 +132,7 @@ function draw(panel) {
   const width = room.clientWidth || 320;
   if (state.drawing === "arcs") {
     const field = { values, rows, columns };
-    const arcs = panel.every ? above(field, answer.header.most, panel.threshold, tall, wide) : ofQuery(state.query, panel.weights);
+    const arcs = panel.every ? above(field, answer.header.most, panel.threshold, tall, wide) : ofQuery(state.query, panel.weights.length ? panel.weights : panel.rough);
     const drawn = arcsOf(labels, arcs, state, width, { query: (query) => go({ query }), key: (key) => go({ key }) });
     const scroll = make("div", { class: "arcs-scroll", tabindex: 0, role: "img", "aria-label": panel.say("head.arcs_picture") }, drawn);
     room.replaceChildren(scroll, ...(arcs.length ? [] : [make("p", { class: "quiet" }, panel.say("head.no_arcs", { threshold: panel.threshold.toFixed(2) }))]));
