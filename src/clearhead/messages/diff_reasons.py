@@ -69,4 +69,12 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "a window of {window} keys hides nothing in {length} positions, and no longer input was taken: what it hides was not compared",
         "窗口为 {window} 个键，在 {length} 个位置中不会遮住任何内容，也没有更长的输入可用：窗口的作用未经比较",
     ),
+    "choices.learned": ("learned", "可学习的"),
+    "choices.sinusoidal": ("sinusoidal", "正弦"),
+    "choices.rotary": ("rotary", "旋转"),
+    "choices.pre_norm": ("pre-norm (a norm before each branch)", "前归一化（每个分支之前归一化）"),
+    "choices.post_norm": ("post-norm (a norm of each sum)", "后归一化（对每次相加的结果归一化）"),
+    "choices.around_norm": ("norms before and after each branch", "每个分支前后都归一化"),
+    "choices.parallel": ("parallel branches", "并行分支"),
+    "choices.parallel_shared": ("parallel branches that share a norm", "共用一个归一化的并行分支"),
 }

@@ -32,7 +32,7 @@ def reasons(name: str, other: ModelSide) -> tuple[tuple[Reason, ...], bool]:
 @pytest.mark.parametrize(
     ("name", "text", "id", "place"),
     [
-        ("gpt", "the activation is GELUTanh", "activation.variant", "blocks.0.feedforward.hidden"),
+        ("gpt", "the activation is GELU (tanh)", "activation.variant", "blocks.0.feedforward.hidden"),
         ("gpt", "norms add eps 1e-12", "norm.eps-value", "blocks.0.attention_norm"),
         ("gpt", "LayerNorm divides the variance by n - 1", "norm.unbiased-variance", "blocks.0.attention_norm"),
         ("gpt", "the norm before the head is missing", "norm.final-missing", "norm"),
@@ -69,7 +69,7 @@ def test_every_change_is_named(name: str) -> None:
 
 def test_two_changes_at_two_places_are_two_reasons() -> None:
     first, second = (
-        found("llama", text) for text in ("the activation is GEGLU", "the norm before the head is missing")
+        found("llama", text) for text in ("the activation is GEGLU (erf)", "the norm before the head is missing")
     )
     told, whole = reasons("llama", side("llama").varied(first).varied(replace(second, config=first.config)))
     assert whole

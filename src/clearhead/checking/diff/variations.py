@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from clearhead.checking.diff.choice_words import called
 from clearhead.checking.diff.variation import Variation, changed
 from clearhead.checking.diff.variations_built import of_parts
 from clearhead.checking.diff.variations_positions import of_positions
@@ -51,11 +52,11 @@ def variations(config: StackConfig, length: int | None = None) -> Iterator[Varia
 
 
 def _of_activation(config: StackConfig) -> Iterator[Variation]:
-    before = type(config.activation).__name__
+    before = called(config.activation)
     for each in GATED if isinstance(config.activation, choices.Gated) else PLAIN:
         texts = (
             say("variations.activation", value=before),
-            say("variations.activation", value=type(each).__name__),
+            say("variations.activation", value=called(each)),
         )
         yield from changed(config, "activation.variant", texts, {"activation": each})
 
@@ -101,8 +102,8 @@ def _of_blocks(config: StackConfig) -> Iterator[Variation]:
     parallel = (choices.Parallel(), choices.Parallel(shared=True))
     for block in (choices.PreNorm(), choices.PostNorm(), *parallel, choices.AroundNorm()):
         texts = (
-            say("variations.placement", value=repr(config.block).removesuffix("()")),
-            say("variations.placement", value=repr(block).removesuffix("()")),
+            say("variations.placement", value=called(config.block)),
+            say("variations.placement", value=called(block)),
         )
         yield from changed(config, "norm.placement", texts, {"block": block})
 

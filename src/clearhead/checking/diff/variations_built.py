@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from clearhead.checking.diff.choice_words import called
 from clearhead.checking.diff.variation import Change, Variation, looks_in, set_looks, stacks
 from clearhead.layers.attention import MultiHeadAttention
 from clearhead.layers.encoder_heads import MaskedTokenHead
@@ -85,7 +86,7 @@ def of_parts(config: StackConfig) -> Iterator[Variation]:
 
 def _of_activations(config: StackConfig) -> Iterator[Variation]:
     gated = isinstance(config.activation, choices.Gated)
-    before = say("variations.activation", value=type(config.activation).__name__)
+    before = say("variations.activation", value=called(config.activation))
     for name, function in (GATED if gated else PLAIN).items():
         yield Variation(
             "activation.variant", config, before, say("variations.activation", value=name), activated(function)
@@ -125,7 +126,7 @@ def _of_last_norm(config: StackConfig) -> Iterator[Variation]:
         yield Variation("norm.final-missing", config, there, missing, without_last_norm)
     if isinstance(config.block, choices.PreNorm):
         texts = (
-            say("variations.placement", value="PreNorm"),
+            say("variations.placement", value=called(config.block)),
             say("variations.placement", value=say("variations.word.post_and_last")),
         )
         yield Variation("norm.placement", config, *texts, post_with_last_norm(config))

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from clearhead.checking.diff.choice_words import called
 from clearhead.checking.diff.variation import Change, Variation, changed, looks_in, set_looks, stacks
 from clearhead.layers.look import RotaryTurn, Turn
 from clearhead.layers.positions import LearnedPositions, SinusoidalPositions
@@ -109,7 +110,7 @@ def _sinusoid(sinusoids: choices.Sinusoidal) -> str:
 
 def _of_kinds(config: StackConfig) -> Iterator[Variation]:
     """None at all, and those that have no weights."""
-    before = type(config.positions).__name__
+    before = called(config.positions)
     for other in (
         choices.NoPositions(),
         choices.Sinusoidal(),
@@ -123,12 +124,22 @@ def _of_kinds(config: StackConfig) -> Iterator[Variation]:
         id = "position.missing" if isinstance(other, choices.NoPositions) else "position.kind"
         texts = (
             say("variations.positions", value=before),
-            say("variations.positions", value=repr(other).removesuffix("()")),
+            say("variations.positions", value=_detailed(other)),
         )
         fields = {"positions": other}
         if isinstance(config, DecoderConfig) and any(sight.positions is not None for sight in config.cycle):
             continue
         yield from changed(config, id, texts, fields)
+
+
+def _detailed(positions: choices.Positions) -> str:
+    """Positions in words; of those that come in two forms, which."""
+    if isinstance(positions, choices.Rotary):
+        pairs = say("variations.word.pairs") if positions.interleaved else say("variations.word.halves")
+        return f"{called(positions)}, {pairs}"
+    if isinstance(positions, choices.Sinusoidal):
+        return f"{called(positions)}, {'sin | cos' if positions.halves else 'sin, cos, sin, cos'}"
+    return called(positions)
 
 
 def _of_offsets(config: StackConfig, length: int | None, turning: bool) -> Iterator[Variation]:
