@@ -5,6 +5,7 @@ Nothing of the class is changed: one operation of its forward is, as it runs, or
 
 from __future__ import annotations
 
+import copy
 import functools
 import types
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
@@ -18,23 +19,38 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
+from clearhead.checking.kinds.formula_graph import tensors_in
 from clearhead.checking.signatures import signature_of
+from clearhead.checking.strangers import Attempt
 
 MATMULS = ("matmul", "__matmul__", "bmm", "baddbmm", "einsum")
 SOFTMAX = ("softmax",)
 ATTEND = ("scaled_dot_product_attention",)
+TRIES = 12
+"""Calls that are held against one without the plant, until one differs."""
 COMPOSED = ("multi_head_attention_forward",)
 """Functions of PyTorch whose inner operations no mode sees."""
 
 
 @dataclass
 class Seen:
-    """What a plant did: whether it changed a number, the width of a head as the last product of matrices had it, and the inputs."""
+    """What a plant did.
+
+    Args:
+        changed: whether it changed a number.
+        moved: whether that changed the output of some call: behind a norm, a factor does not.
+        width: of a head, as the last product of matrices had it.
+        given: the inputs.
+        inside: whether a call is running.
+        tried: how many calls were held against one without the plant.
+    """
 
     changed: bool = False
+    moved: bool = False
     width: int = 1
     given: tuple[Any, ...] = ()
     inside: bool = field(default=False, repr=False)
+    tried: int = field(default=0, repr=False)
 
 
 Change = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any], Seen], Any]
@@ -87,7 +103,7 @@ class _Planted(TorchFunctionMode):
         change = self.plant.ops.get(name)
         if change is None:
             return func(*args, **keywords)
-        right = func(*args, **keywords)
+        right = _aside(name, func, args, keywords)
         result = change(func, args, keywords, self.seen)
         if isinstance(result, Tensor) and isinstance(right, Tensor) and result.shape == right.shape:
             self.seen.changed |= not torch.equal(result.nan_to_num(), right.nan_to_num())
@@ -105,6 +121,13 @@ class _Planted(TorchFunctionMode):
 
     def _again(self, name: str, func: Any, *args: Any, **keywords: Any) -> Any:
         return self.changed(name, func, args, keywords)
+
+
+def _aside(name: str, func: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """What an operation gives, unseen by whoever watches, and without changing what it works on."""
+    in_place = name.endswith("_") and not name.endswith("__")
+    with torch._C.DisableTorchFunction():
+        return func(*(a.clone() if in_place and isinstance(a, Tensor) else a for a in args), **keywords)
 
 
 def planted(make: Callable[[], Any], plant: Plant) -> tuple[Any, Seen]:
@@ -142,13 +165,35 @@ def _run(function: Any, args: tuple[Any, ...], keywords: dict[str, Any], plant: 
         return function(*args, **keywords)
     seen.inside, seen.given = True, (*args, *keywords.values())
     try:
+        right = None if seen.moved or seen.tried >= TRIES else _unplanted(function, args, keywords)
         with _Planted(plant, seen):
             result = function(*args, **keywords)
     finally:
         seen.inside = False
-    if plant.after is None:
-        return result
-    return _replaced(result, plant.after, seen.given, seen)
+    if plant.after is not None:
+        result = _replaced(result, plant.after, seen.given, seen)
+    if right is not None:
+        seen.tried += 1
+        seen.moved = plant.building or _apart(right, list(tensors_in(result)))
+    return result
+
+
+def _unplanted(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> list[Tensor] | None:
+    """What a call gives without the plant, unseen by whoever watches; None if what it works on cannot be copied."""
+    with Attempt(), torch.random.fork_rng(devices=[]), torch._C.DisableTorchFunction(), torch.no_grad():
+        owner = getattr(function, "args", ())
+        alone = functools.partial(function.func, *copy.deepcopy(owner)) if owner else function
+        return [t.clone() for t in tensors_in(alone(*copy.deepcopy(args), **copy.deepcopy(keywords)))]
+    return None
+
+
+def _apart(right: list[Tensor], found: list[Tensor]) -> bool:
+    """Whether two results differ by more than rounding."""
+    if [t.shape for t in right] != [t.shape for t in found]:
+        return True
+    floats = [(a, b) for a, b in zip(right, found, strict=True) if a.is_floating_point()]
+    with torch._C.DisableTorchFunction(), torch.no_grad():
+        return not all(torch.allclose(a, b, rtol=1e-6, atol=1e-9, equal_nan=True) for a, b in floats)
 
 
 def _replaced(result: Any, after: After, given: tuple[Any, ...], seen: Seen) -> Any:

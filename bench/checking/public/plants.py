@@ -162,7 +162,7 @@ def _from_input(y: Tensor, given: tuple[Any, ...]) -> Tensor:
     return next((x for x in given if isinstance(x, Tensor) and x.shape == y.shape), torch.zeros_like(y))
 
 
-ROWS = Plant("batch.mixing", "rows of the batch mix", after=lambda y, _: y + 0.1 * y.roll(1, 0))
+ROWS = Plant("batch.mixing", "rows of the batch mix", after=lambda y, _: y + 0.1 * (y.roll(1, 0) - y))
 FUTURE = Plant(
     "causal.future-leak",
     "a position has something of the next",

@@ -93,14 +93,14 @@ def _answer(subject: Any, plant: str) -> tuple[Any, ...]:
             return _checked(subject, subject.make())
         one = next(each for each in PLANTS[subject.kind] if each.what == plant)
         made, seen = planted(subject.make, one)
-        state, said, causal = _checked(subject, made)
+        state, said, causal = _checked(subject, made, one.id)
         told = state == "alarm" or (state == "not run" and seen.changed)
-        return seen.changed and (causal or not one.causal or told), told, said
+        return seen.changed and (told or (seen.moved and (causal or not one.causal))), told, said
     return (False, False, attempt.reason) if plant else ("not run", attempt.reason, False)
 
 
-def _checked(subject: Any, made: Any) -> tuple[str, str, bool]:
-    """State, what was said, and whether it may not see the future."""
+def _checked(subject: Any, made: Any, asked: str = "") -> tuple[str, str, bool]:
+    """State, what was said (of a fault that was planted, where nothing else was), and whether it may not see the future."""
     from clearhead.checking.check import check  # noqa: PLC0415
     from clearhead.messages import UserError  # noqa: PLC0415
 
@@ -114,7 +114,16 @@ def _checked(subject: Any, made: Any) -> tuple[str, str, bool]:
     rows = report.sight.expected if report.sight else []
     causal = any(not all(row) for row in rows) or subject.kind == "lm"
     state = "alarm" if new else "confirmed" if wrong else "silent"
-    return state, "\n    ".join(new or wrong), causal
+    return state, "\n    ".join(new or wrong) or (_of(report.checks, asked) if asked else ""), causal
+
+
+def _of(checks: Any, asked: str) -> str:
+    """What a check said of a fault that it did not see."""
+    about = [each for each in checks if each.id in (asked, asked.split(".", maxsplit=1)[0])]
+    if not about:
+        return "not asked of it"
+    passed = any(each.verdict == "pass" for each in about)
+    return "passed" if passed else f"could not be asked: {about[0].evidence[:200]}"
 
 
 class Child:
