@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from clearhead.web import cache
+from clearhead.web import cache, cache_steps
 from clearhead.web.answer import unpacked
 from clearhead.web.opening import opened
 from tests.web.browser.models import TARGETS, TEXTS, model
 from tests.web.browser.test_views import COLOURS
 from tests.web.browser.watched import Watched
+from tests.web.test_cache import Forgetful
 
 Visit = Callable[..., Watched]
 SECTION = "#view-cache"
@@ -69,6 +70,14 @@ def test_the_page_says_what_was_computed(visit: Visit, name: str) -> None:
     assert [int(re.sub(r"\D", "", row[2])) for row in rows] == [each["flops"] for each in header["steps"]]
     assert [float(row[5]) for row in rows] == [each["difference"] for each in header["steps"]]
     assert ("source" in page.page.locator(SECTION).inner_text()) == (name == "pair")
+
+
+def test_a_cache_that_changes_what_is_said_is_seen(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted fault: a cache that drops its first token."""
+    line = f"{SECTION} .row-numbers"
+    assert "That is rounding" in visit().open(lang="en", **first("bytes")).page.locator(line).inner_text()
+    monkeypatch.setattr(cache_steps, "cache_for", Forgetful)
+    assert "more than rounding" in visit().open(lang="en", **first("bytes")).page.locator(line).inner_text()
 
 
 def test_by_keyboard_and_pointer(visit: Visit) -> None:
