@@ -126,6 +126,23 @@ def test_no_more_weights_than_a_person_reads(monkeypatch: pytest.MonkeyPatch) ->
     check_all(read("decoder", "learned"), "attention", 3)
 
 
+def test_the_pieces_are_the_whole() -> None:
+    """Of a slow model the page asks for some weights at a time."""
+    of = read("pair", "T5")
+    whole = told(effects.answer, of, "decoder.cross_attention", 0)["keys"]
+    parts = [
+        each
+        for start in range(0, 12, effects.PIECE)
+        for each in told(effects.answer, of, "decoder.cross_attention", 0, **{"from": start})["keys"]
+    ]
+    assert len(whole) == 12
+    assert [each["key"] for each in parts] == [each["key"] for each in whole]
+    for one, other in zip(parts, whole, strict=True):
+        check_close(one, other)
+    asked = query("attention", 0, 1, query=3, **{"from": 12})
+    assert refusal(effects.answer, read("decoder", "learned"), asked)[0] == 400
+
+
 def test_an_encoder_is_asked_about_the_token_itself() -> None:
     of = opened(encoder("BERT"), TEXT)
     found = told(effect.answer, of, "attention", 1, key=3)

@@ -8,11 +8,14 @@ import torch
 
 from clearhead.web.answer import Answer, as_json
 from clearhead.web.head import finite
+from clearhead.web.place import number
 from clearhead.web.session import Session
 from clearhead.web.without import Row, answers_something, answers_without, row_of
 
 MOST = 12
 """How many weights are looked at."""
+PIECE = 4
+"""How many of them at once, where a forward is slow: between two pieces a person may go on, and the model is free for what they ask then."""
 
 
 def answer(session: Session, query: Mapping[str, str]) -> Answer:
@@ -20,7 +23,8 @@ def answer(session: Session, query: Mapping[str, str]) -> Answer:
 
     Args:
         session: the forward.
-        query: `part`, `layer`, `head` and `query`; `at` where another answer than the last is asked for.
+        query: `part`, `layer`, `head` and `query`; `at` where another answer than the last is asked for; `from`, for some of the weights:
+            `PIECE` of them, from this one on.
 
     Returns:
         JSON: `{position, token, ran, without_head, keys, difference}`; `keys` from the largest weight on, `{key, weight, logit, logprob,
@@ -34,6 +38,8 @@ def answer(session: Session, query: Mapping[str, str]) -> Answer:
     if not answers_something(session):
         return as_json({**told, **dict.fromkeys(("position", "token", "ran", "without_head", "keys"))})
     keys = largest(row)
+    if "from" in query:
+        keys = keys[(start := number(query, "from", MOST)) : start + PIECE]
     found = answers_without(session, row, keys)
     return as_json({
         **told,

@@ -110,6 +110,8 @@ def test_a_slow_model_waits_to_be_asked(visit: Visit) -> None:
     assert "at most about" in page.texts(f"{CARD} .main-button")[0]
     page.page.locator(f"{CARD} .main-button").press("Enter")
     page.until(lambda: len(shown(page)) == 8)
+    assert [url.rpartition("from=")[2].partition("&")[0] for url in page.asked if "/effects?" in url] == ["0", "4"]
+    assert page.page.locator(f"{CARD} .pair[data-name]").count() == 6
     page.press("ArrowRight")
     assert len(shown(page)) == 8, "the row is computed already"
     page.press("ArrowUp")

@@ -27,6 +27,8 @@ import { go } from "clearhead/state.js";
 /** A forward that takes longer is made only when somebody asks for it. */
 const SOON = 0.15;
 const LISTED = 12;
+/** From how many seconds on the row is asked for in pieces, of so many weights: a person may go on between two of them. */
+const [SLOW, PIECE] = [1, 4];
 /** The name of the button, and of what comes in its place: the focus goes with it. */
 const ANSWER = "answer";
 
@@ -42,7 +44,7 @@ export async function without(box, asked) {
   const passes = Math.min(LISTED, asked.labels.keys.length) + 2;
   const seconds = api.opened().seconds;
   // A file carries its answers; the page asks them all.
-  const soon = seconds <= SOON || document.getElementById("answers") !== null || wanted.has(name(asked));
+  const soon = seconds <= SOON || isFile() || wanted.has(name(asked));
   if (soon) return computed(box, asked);
   const compute = make("button", { type: "button", class: "main-button", "data-name": ANSWER }, say("effect.compute", { passes, seconds: figures(Number((passes * seconds).toPrecision(1))) }));
   compute.addEventListener("click", () => {
@@ -72,12 +74,28 @@ async function computed(box, asked) {
   const { state: { part, layer, head, query, key }, api, say, cell } = asked;
   const fields = { part, layer, head, query, ...(choosable(asked) && atQuery ? { at: query } : {}) };
   box.setAttribute("aria-busy", "true");
-  if (!box.firstChild || box.querySelector(".main-button")) refilled(box, [...above(asked), make("p", { class: "quiet", role: "status", tabindex: -1, "data-name": ANSWER }, make("progress", {}), " ", say("effect.busy")), cause(say)]);
-  const row = await allowed(api.get("effects", fields));
+  if (!box.firstChild || box.querySelector(".main-button")) refilled(box, [...above(asked), make("p", { class: "quiet", role: "status", tabindex: -1, "data-name": ANSWER }, make("progress", api.opened().seconds > SLOW ? { max: LISTED, value: 0 } : {}), " ", say("effect.busy")), cause(say)]);
+  const row = await allowed(api.opened().seconds > SLOW && !isFile() ? pieces(box, asked, fields) : api.get("effects", fields));
   const listed = row?.header.keys?.find((/** @type {any} */ each) => each.key === key);
   const one = listed || !row?.header.keys || !cell.visible ? null : await allowed(api.get("effect", { ...fields, key }));
   box.removeAttribute("aria-busy");
   refilled(box, [...above(asked), ...choice(box, asked), ...found(asked, row?.header, listed ?? one?.header), cause(say)]);
+}
+
+/** The row, some weights at a time. @param {HTMLElement} box @param {Asked} asked @param {Record<string, string | number>} fields */
+async function pieces(box, { api, labels }, fields) {
+  const whole = await api.get("effects", { ...fields, from: 0 });
+  const keys = [...(whole.header.keys ?? [])];
+  for (let from = PIECE; from < LISTED && keys.length === from && from < labels.keys.length; from += PIECE) {
+    box.querySelector("progress")?.setAttribute("value", String(from));
+    keys.push(...(await api.get("effects", { ...fields, from })).header.keys);
+  }
+  return { ...whole, header: { ...whole.header, keys: whole.header.keys && keys } };
+}
+
+/** Whether the page is a saved file, which carries its answers. */
+function isFile() {
+  return document.getElementById("answers") !== null;
 }
 
 /** An answer, or nothing where a file does not hold it. @param {Promise<import("clearhead/state.js").Answer>} answer */
