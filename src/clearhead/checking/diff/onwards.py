@@ -25,6 +25,9 @@ from clearhead.checking.diff.stages import CodeStage
 from clearhead.checking.diff.vocabularies import common_ids
 from clearhead.checking.strangers import Attempt
 
+INPUT = "the input"
+"""What vectors that both are given are called."""
+
 MOST_NAMED, MOST_STEPS = 5, 24
 """How many reasons are given, and how many places are explained for them: each block may have the same one."""
 
@@ -67,9 +70,28 @@ class Two(NamedTuple):
         return sum(pair.held in ("equal", "island") for pair in self.pairs[: self.pairs.index(first)])
 
 
-def two(a: Side, b: Side, walks: tuple[Walk, Walk]) -> Two:
-    """Two sides with their walks, held beside each other."""
-    return Two(a, b, walks, aligned(*walks))
+def two(a: Side, b: Side, walks: tuple[Walk, Walk], given: Given) -> Two:
+    """Two sides with their walks, held beside each other; of vectors the first stage is what both were given."""
+    one, other = (_with_inputs(walk, given) for walk in walks)
+    return Two(a, b, (one, other), aligned(one, other))
+
+
+def _with_inputs(walk: Walk, given: Given) -> Walk:
+    """The walk, what it was given before its first stage: what that was made of is known, too."""
+    x = given.inputs[0]
+    stages = [stage for stage in walk.stages if isinstance(stage, CodeStage)]
+    if walk.stages and walk.stages[0].name == INPUT:
+        return walk
+    if not x.is_floating_point() or len(stages) < len(walk.stages):
+        return walk
+    begun = [
+        any(each.shape == x.shape and torch.equal(each.to(x.dtype), x) for each in stage.inputs) for stage in stages
+    ]
+    moved = (
+        replace(stage, parents=(*((0,) if first else ()), *(at + 1 for at in stage.parents)))
+        for stage, first in zip(stages, begun, strict=True)
+    )
+    return replace(walk, stages=(CodeStage(INPUT, x), *moved))
 
 
 def onwards(now: Two, given: Given) -> Onwards:
@@ -191,8 +213,8 @@ def _with_put(now: Two, n: int, stage: Stage, value: Tensor, given: Given) -> Tw
     other = replace(side, puts=(*side.puts, Put(stage.at, stage.part, laid)))
     walk = other.run(given)
     if n:
-        return two(now.a, other, common_ids(now.a, other, (now.walks[0], walk)).walks)
-    return two(other, now.b, common_ids(other, now.b, (walk, now.walks[1])).walks)
+        return two(now.a, other, common_ids(now.a, other, (now.walks[0], walk)).walks, given)
+    return two(other, now.b, common_ids(other, now.b, (walk, now.walks[1])).walks, given)
 
 
 def _laid(value: Tensor, like: Tensor) -> Tensor | None:

@@ -95,7 +95,7 @@ def why(a: Side, b: Side, walks: tuple[Walk, Walk], given: Given, known: tuple[M
         known: what relates their tensors, where that was asked before.
     """
     reasons: tuple[Reason, ...] = ()
-    now = two(a, b, walks)
+    now = two(a, b, walks, given)
     for side, other, mirrored in ((a, b, False), (b, a, True)):
         if not isinstance(side, ModelSide):
             continue
