@@ -229,7 +229,7 @@ def _aligned(session: Session, place: Place) -> list[Question]:
         return []
     layer, query = min(place.layer, session.loaded.config.layers - 1), min(place.query, len(session.ids) - 1)
     whose: list[dict[str, str]] = [{}, {"layer": str(layer)}, {"layer": str(layer), "head": str(place.head)}]
-    paths = (("alignment", {}), ("aligned", {"query": str(query)}))
+    paths: tuple[tuple[str, dict[str, str]], ...] = (("alignment", {}), ("aligned", {"query": str(query)}))
     return [Question(path, {**fields, **more}) for fields in whose for path, more in paths]
 
 
