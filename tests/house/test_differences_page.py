@@ -14,7 +14,7 @@ from tests.house.source import ROOT
 
 PAGES = [(ROOT / f"docs/differences{language}.md").read_text(encoding="utf-8") for language in ("", ".zh-CN")]
 KINDS = (
-    "activation|attention|block|causal|config|dropout|embedding|feedforward|head|heads|load|logits|norm|position|projection|qkv"
+    "activation|attention|block|causal|config|dropout|embedding|feedforward|head|heads|load|logits|noise|norm|position|projection|qkv"
     "|residual|rotary|scale|scores|sinusoid|softmax|weights|window"
 )
 FIELDS = {"norm.eps"}

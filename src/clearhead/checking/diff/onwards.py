@@ -144,19 +144,19 @@ def _next(now: Two, given: Given, *, whole: bool) -> tuple[Placed, Two] | None:
     seen = scene(*now.walks, (now.a.weights, now.b.weights))
     if seen is None:
         return None
-    some: tuple[Placed, Two] | None = None
     for reason in found_in(seen):
         if not _can_go_on(now):
             return reason, now
         after = _closed(now, seen, reason, given)
-        if after is not None and (not whole or parting(after.pairs) is None):
-            return reason, after
-        if after is not None and some is None:
-            some = reason, after
-    return _skipped(now, seen, given) or some
+        if after is None:
+            continue
+        if whole and parting(after.pairs) is not None:
+            return _skipped(now, seen, given, whole=True) or (reason, after)
+        return reason, after
+    return _skipped(now, seen, given, whole=False)
 
 
-def _skipped(now: Two, seen: Scene, given: Given) -> tuple[Placed, Two] | None:
+def _skipped(now: Two, seen: Scene, given: Given, *, whole: bool) -> tuple[Placed, Two] | None:
     """A step of one of the two that the other does not take: without it nothing differs, or, of positions, less."""
     for skip in skips(seen):
         side, walk = (now.a, now.b)[skip.side], now.walks[skip.side]
@@ -167,8 +167,11 @@ def _skipped(now: Two, seen: Scene, given: Given) -> tuple[Placed, Two] | None:
             if tried is None or tried.reach <= now.reach:
                 continue
             reason = skip.reason(seen, _left(tried))
-            # That some more stages agree for once is no evidence that a step is missing.
-            if tried.reach == float("inf") or reason.id == "position.missing":
+            # That some more stages agree for once is no evidence that a step is missing; a formula says more than that one is.
+            if tried.reach == float("inf"):
+                if not whole or reason.id != "block.wiring":
+                    return reason, tried
+            elif reason.id == "position.missing" and not whole:
                 return reason, tried
     return None
 

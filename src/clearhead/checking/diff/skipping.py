@@ -50,11 +50,11 @@ class Skip(NamedTuple):
         stage, source = reading.stage(self.place), reading.stage(self.source)
         id, words = _named(reading, self.place, self.source, final=self.place >= len(reading.walk.stages) - 2)
         who, other = "AB"[self.side], "AB"[1 - self.side]
-        fields = {"who": who, "other": other, "source": source.name, "where": stage.where or "-"}
+        where, name = stage.where or "-", source.name
         told = {
-            "block": say("diff.skipped_block", stage=stage.name, **fields),
-            "table": say("diff.skipped_table", **fields),
-            "": say("diff.skipped", stage=stage.name, **fields),
+            "block": say("diff.skipped_block", stage=stage.name, who=who, other=other, source=name, where=where),
+            "table": say("diff.skipped_table", who=who, other=other, source=name, where=where),
+            "": say("diff.skipped", stage=stage.name, who=who, other=other, source=name, where=where),
         }
         i, j = (self.place, -1) if self.side == 0 else (-1, self.place)
         before = float("inf") if source.value.shape != stage.value.shape else _far(reading, self.place, self.source)
