@@ -25,6 +25,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from bench.checking.public.unseen import PAGE, page
+
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.json"
 LIMIT = 60.0
@@ -258,7 +260,8 @@ def table(outcomes: list[Outcome]) -> dict[str, dict[str, Any]]:
             continue
         reasons = {made.name: made.said.splitlines()[0][:300] for made in mine if made.state == "not run" and made.said}
         row: dict[str, Any] = {"version": importlib.metadata.version(package)}
-        found[package] = row | dict(zip(COLUMNS, numbers, strict=True)) | {"reasons": reasons}
+        unseen = [[made.name, id, said] for made in mine for id, _, seen, said in made.planted if not seen]
+        found[package] = row | dict(zip(COLUMNS, numbers, strict=True)) | {"reasons": reasons, "unseen": unseen}
     return found
 
 
@@ -272,13 +275,14 @@ def main() -> None:
     made.add_argument(
         "--keep", type=Path, metavar="FILE", help="keep each outcome there, and make none again that it has"
     )
-    made.add_argument("--write", action="store_true", help=f"write {RESULTS.name}")
+    made.add_argument("--write", action="store_true", help=f"write {RESULTS.name} and {PAGE.name}")
     asked = made.parse_args()
     counts = table(all_outcomes(list(tasks(asked.packages, asked.only)), asked.plant, asked.workers, asked.keep))
     if asked.write:
         known = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
         written = dict(sorted((known | counts).items()))
         RESULTS.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
+        PAGE.write_text(page(written), encoding="utf-8")
 
 
 if __name__ == "__main__":

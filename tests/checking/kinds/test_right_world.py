@@ -60,6 +60,14 @@ class SaidForBoth(nn.Module):
         return self.head(y + 0.1 * y.roll(-1, 1))
 
 
+class TinyGPT(SaidForBoth):
+    """A model like BERT, but for its direction."""
+
+    def __init__(self, vocab: int = 61, dim: int = 32) -> None:
+        super().__init__(vocab, dim)
+        self.layers.causal = None  # type: ignore[assignment]
+
+
 class Layers(right_world_more.Plain):
     """Attention that is told whether it hides the future."""
 
@@ -67,7 +75,7 @@ class Layers(right_world_more.Plain):
 
     def forward(self, x: Tensor) -> Tensor:
         q, k, v = self.split(self.to_q(x), self.to_k(x), self.to_v(x))
-        return x + self.merge(F.scaled_dot_product_attention(q, k, v, is_causal=self.causal))
+        return x + self.merge(F.scaled_dot_product_attention(q, k, v, is_causal=self.causal is not False))
 
 
 class Bent(right_world_more.Clamped):
@@ -145,6 +153,7 @@ class PiecesFew(right_world_fourth.Pieces):
         (KeysTwice, "lm", "cache.mismatch"),
         (Unhidden, "seq2seq", "causal.future-leak"),
         (SaidForBoth, "lm", "causal.future-leak"),
+        (TinyGPT, "lm", "causal.future-leak"),
         (HalfSkip, "block", "residual.missing"),
         (Bent, "attention", "projection.activation"),
         (OtherWay, "attention", "mask.polarity"),

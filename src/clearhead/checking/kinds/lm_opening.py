@@ -49,6 +49,9 @@ def _causal(target: Target, settings: Settings) -> bool:
     denied = r"bidirectional|masked.?(lm|language)|\bmlm\b|prefix.?lm|bert|non.?causal|diffusion"
     if re.search(denied, name, re.IGNORECASE) is not None:
         return False
+    if re.search(r"gpt|causal", name, re.IGNORECASE) is not None:
+        # Words about a model that it is compared with, or about its package, do not outweigh its own name.
+        return True
     return re.search(denied, target.source, re.IGNORECASE) is None or _parts_causal(target)
 
 

@@ -1,0 +1,41 @@
+"""The planted faults that were not seen, by what the check said of them: written to unseen.md from results.json by `run --plant --write`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+PAGE = Path(__file__).with_name("unseen.md")
+HEAD = """# Planted faults that were not seen
+
+Written by `python -m bench.checking.public.run --plant --write`. A plant is counted where it changes the output of a call. *Could not be asked*: the check
+was skipped, and the report says why; nobody takes it for consent. *Passed*: the check looked and let it pass, as a choice that others make (a scale of its own
+beside a bias, a norm of the queries or words about one), or because it did not look there. *Not asked of it*: the class claims nothing that the fault would contradict.
+
+"""
+
+
+def page(results: Mapping[str, Mapping[str, Any]]) -> str:
+    """The table: what was planted, what the check said, how many classes, and which.
+
+    Args:
+        results: by package what `run` counted, with "unseen": [class, fault, what was said] of each.
+    """
+    groups: dict[tuple[str, str], list[str]] = {}
+    for package, row in results.items():
+        for name, fault, said in row.get("unseen", ()):
+            groups.setdefault((fault, _short(said)), []).append(f"{package} {name}")
+    lines = ["| planted | what the check said | classes | which |", "|---|---|---|---|"]
+    for (fault, said), names in sorted(groups.items(), key=lambda item: (item[0][0], -len(item[1]), item[0][1])):
+        lines.append(f"| `{fault}` | {said} | {len(names)} | {'; '.join(names)} |")
+    total = sum(map(len, groups.values()))
+    planted = sum(row["planted"] for row in results.values())
+    return f"{HEAD}{total} of {planted}.\n\n" + "\n".join(lines) + "\n"
+
+
+def _short(said: str) -> str:
+    """What was said, without what differs from class to class."""
+    first = next(iter(said.splitlines()), "") or "passed"
+    return re.sub(r"\s*\(.*", "", first).replace("|", "/")
