@@ -132,7 +132,19 @@ def test_what_is_beside_is_all_there_or_not_at_all(session: Session, monkeypatch
     )
     monkeypatch.setattr(export, "ROOM", 0)
     kinds = [key.partition("?")[0] for key in answers_of(session, place)]
-    assert sorted(kinds) == ["atlas", "cache", "cell", "flow", "head", "mask", "masked", "model", "open", "row", "tokens"]
+    assert sorted(kinds) == [
+        "atlas",
+        "cache",
+        "cell",
+        "flow",
+        "head",
+        "mask",
+        "masked",
+        "model",
+        "open",
+        "row",
+        "tokens",
+    ]
 
 
 def test_the_opened_tensor_is_there_in_any_case(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -131,7 +131,9 @@ def test_an_encoder_without_tokens_says_how_far_it_moved() -> None:
     header, arrays = answered(of, "causal")
     assert (header["says"], header["best"], list(arrays)) == ("features", 0, ["moved"])
     rule = parsed("causal")
-    before, after = (masked.features(of, each)[1].detach() for each in (None, rule))
+    assert rule is not None and isinstance(of.loaded.model, Encoder)
+    before = of.loaded.model.features(torch.tensor([of.ids])).detach()[0]
+    after = masked.features(of, rule).detach()
     wanted = [float((two - one).norm() / one.norm()) for one, two in zip(before, after, strict=True)]
     assert np.abs(arrays["moved"] - np.array(wanted)).max() <= 1e-6
     assert arrays["moved"][0] > 1e-3

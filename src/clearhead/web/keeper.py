@@ -12,6 +12,9 @@ from clearhead.tracing.names import known_axes
 from clearhead.web.session import Stage
 from clearhead.web.summing import NEVER_TAKEN, summed, summed_parts
 
+LAST = ("norm", "decoder.norm")
+"""What the head over the vocabulary reads."""
+
 
 class Keeper(Tap):
     """Keeps `Ran` of every attention, a few numbers a token, and a summary of each other tensor, and changes nothing.
@@ -20,11 +23,13 @@ class Keeper(Tap):
 
     Attributes:
         ran: what each attention worked on, by its name without `.weights`.
+        features: what the last norm gave, (B,T,D): the decoder's in an encoder-decoder; None before it has run.
         stages: every tensor, in the order of the forward.
     """
 
     def __init__(self) -> None:
         self.ran: dict[str, Ran] = {}
+        self.features: Tensor | None = None
         self._stages: dict[str, Stage] = {}
 
     @property
@@ -34,6 +39,8 @@ class Keeper(Tap):
 
     def __call__(self, name: str, tensor: Tensor) -> Tensor:
         """`tensor`, untouched."""
+        if name in LAST:
+            self.features = tensor
         if _is_square(name):
             self._keep_shape(name, tensor.shape, tensor.element_size())
         else:

@@ -15,7 +15,6 @@ from clearhead.layers.encoder_heads import MaskedTokenHead
 from clearhead.models.decoder import Decoder
 from clearhead.models.encoder import Encoder
 from clearhead.models.encoder_decoder import EncoderDecoder
-from clearhead.ops.masks import EVERYTHING
 from clearhead.ops.softmax import at_least_float32
 from clearhead.training.fit import evaluating
 from clearhead.web.answer import Answer, packed
@@ -43,7 +42,7 @@ class Said(NamedTuple):
 
 
 def answer(session: Session, query: Mapping[str, str]) -> Answer:
-    """One forward with another mask in every layer, beside the model's own.
+    """One forward with another mask in every layer, beside what ran; none for the model's own.
 
     Weights are shared, nothing of the model is changed, and positions stay as they are.
 
@@ -62,7 +61,8 @@ def answer(session: Session, query: Mapping[str, str]) -> Answer:
     """
     rule, loaded = asked(query), session.loaded
     with evaluating(loaded.model):
-        before, after = features(session, rule)
+        before = session.features
+        after = before if rule is None else features(session, rule)
         if not says_tokens(loaded):
             told: dict[str, Any] = {
                 "mask": "" if rule is None else rule.words,
@@ -84,8 +84,8 @@ def answer(session: Session, query: Mapping[str, str]) -> Answer:
     return packed(told, arrays)
 
 
-def features(session: Session, rule: Rule | None) -> tuple[Tensor, Tensor]:
-    """What the head reads of the only row with the model's own mask and with another, (T,D) each; the same tensor where it is None.
+def features(session: Session, rule: Rule) -> Tensor:
+    """What the head reads of the only row with another mask, (T,D).
 
     Args:
         session: the forward.
@@ -94,18 +94,14 @@ def features(session: Session, rule: Rule | None) -> tuple[Tensor, Tensor]:
     model = session.loaded.model
     device = next(model.parameters()).device
     ids = torch.tensor([session.ids], device=device)
-    limits = EVERYTHING if rule is None else rule.limits(len(session.ids), device)
-    if isinstance(model, Encoder):
-        own = model.features(ids)[0]
-        return own, own if rule is None else looking(model, rule).features(ids, visible=limits)[0]
+    limits = rule.limits(len(session.ids), device)
     if isinstance(model, EncoderDecoder):
         memory = model.remember(torch.tensor([session.source], device=device))
-        own = model.decoder.features(ids, store=memory)[0]
-        other = None if rule is None else looking(model.decoder, rule).features(ids, visible=limits, store=memory)[0]
-        return own, own if other is None else other
+        return looking(model.decoder, rule).features(ids, visible=limits, store=memory)[0]
+    if isinstance(model, Encoder):
+        return looking(model, rule).features(ids, visible=limits)[0]
     assert isinstance(model, Decoder)
-    own = model.features(ids)[0]
-    return own, own if rule is None else looking(model, rule).features(ids, visible=limits)[0]
+    return looking(model, rule).features(ids, visible=limits)[0]
 
 
 def looking(stack: Stack, rule: Rule) -> Stack:

@@ -16,7 +16,7 @@ from clearhead.messages import say
 from clearhead.models.decoder import Decoder
 from clearhead.models.encoder import Encoder
 from clearhead.models.encoder_decoder import EncoderDecoder
-from clearhead.ops.tap import NO_TAP, Tap
+from clearhead.ops.tap import Tap
 from clearhead.text.tokenizer import without_surrogates
 from clearhead.training.fit import evaluating
 from clearhead.web.keeper import Keeper, kept_bytes
@@ -68,6 +68,8 @@ def opened(loaded: Loaded, text: str, target: str | None = None) -> Session:
     with evaluating(loaded.model):
         _forward(loaded.model, read, keeper)
     seconds = time.perf_counter() - began
+    assert keeper.features is not None  # every model norms what its head reads, be it with the identity
+    features = keeper.features[0]
     return Session(
         id=session_id(loaded, text, target),
         loaded=loaded,
@@ -78,8 +80,9 @@ def opened(loaded: Loaded, text: str, target: str | None = None) -> Session:
         cut=read.cut,
         ran=keeper.ran,
         stages=keeper.stages,
+        features=features,
         seconds=seconds,
-        size=kept_bytes(keeper.ran.values()),
+        size=kept_bytes(keeper.ran.values()) + features.nbytes,
     )
 
 
@@ -178,33 +181,30 @@ def _empty(loaded: Loaded) -> tuple[int, ...]:
 def logits_of(session: Session) -> Iterator[Tensor]:
     """The logits over the vocabulary once more, some positions of the first row at a time: each (t,V)."""
     with evaluating(session.loaded.model):
-        model = session.loaded.model
-        features, head, _ = _before_head(model, session.ids, session.source, NO_TAP)
+        head = _head_of(session.loaded.model)
         # Fewer at a time than in the forward: whoever asks works on copies of them, beside a session that is kept.
-        for part in torch.split(features, max(1, _step(head) // 4)):
+        for part in torch.split(session.features, max(1, _step(head) // 4)):
             yield head(part)
 
 
 def _forward(model: Decoder | Encoder | EncoderDecoder, read: Read, keeper: Keeper) -> None:
     """One forward under the keeper; the logits over the vocabulary some positions at a time."""
+    ids, source = (torch.tensor([each], device=_device(model)) for each in (read.ids, read.source))
     if isinstance(model, Encoder):
-        model(torch.tensor([read.ids], device=_device(model)), tap=keeper)
+        model(ids, tap=keeper)
         return
-    features, head, name = _before_head(model, read.ids, read.source, keeper)
+    features = model.features(*((source, ids) if isinstance(model, EncoderDecoder) else (ids,)), tap=keeper)[0]
+    head = _head_of(model)
     parts: Iterator[Tensor] = (head(part) for part in torch.split(features, _step(head)))
+    name = "decoder.logits" if isinstance(model, EncoderDecoder) else "logits"
     keeper.in_parts(name, parts, (1, *features.shape[:-1], head.out_features), features.element_size())
 
 
-def _before_head(
-    model: Decoder | Encoder | EncoderDecoder, ids: Sequence[int], source: Sequence[int], tap: Tap
-) -> tuple[Tensor, nn.Linear, str]:
-    """What the head reads of the only row (T,D), the head, and the name of its logits."""
-    read = torch.tensor([ids], device=_device(model))
-    if isinstance(model, EncoderDecoder):
-        asked = torch.tensor([source], device=_device(model))
-        return model.features(asked, read, tap=tap)[0], model.decoder.head, "decoder.logits"
-    assert isinstance(model, Decoder)
-    return model.features(read, tap=tap)[0], model.head, "logits"
+def _head_of(model: nn.Module) -> nn.Linear:
+    """From features to logits over the vocabulary."""
+    decoder = model.decoder if isinstance(model, EncoderDecoder) else model
+    assert isinstance(decoder, Decoder)
+    return decoder.head
 
 
 def _step(head: nn.Linear) -> int:

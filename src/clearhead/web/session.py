@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from torch import Tensor
+
 from clearhead.formats.load import Loaded
 from clearhead.ops.tap import Ran
 
@@ -48,6 +50,7 @@ class Session:
         cut: how many ids were left out at the front.
         ran: what each attention worked on, by its name without `.weights`: "blocks.0.attention", "decoder.blocks.1.cross_attention".
         stages: every tensor of the forward, in its order.
+        features: what the head over the vocabulary read of the only row, (T,D); of an encoder-decoder the decoder's.
         seconds: how long the forward took.
         size: bytes that are kept.
     """
@@ -61,5 +64,6 @@ class Session:
     cut: int
     ran: Mapping[str, Ran]
     stages: tuple[Stage, ...]
+    features: Tensor
     seconds: float
     size: int

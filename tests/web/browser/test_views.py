@@ -31,7 +31,9 @@ def first(name: str) -> dict[str, Any]:
 def test_every_view_is_drawn_and_its_numbers_are_those_of_a_trace(visit: Visit, name: str) -> None:
     page = visit(name).open(view="head", stage=_stage(name), query=3, key=2, lang="en", **first(name))
     sections = [each for each in VIEWS if name in TARGETS or each != "alignment"]
-    assert page.js("() => [...document.querySelectorAll('#views > section')].map((each) => each.dataset.view)") == sections
+    assert (
+        page.js("() => [...document.querySelectorAll('#views > section')].map((each) => each.dataset.view)") == sections
+    )
     assert page.texts("#notice, section > .line") == [""] * (1 + len(sections)), "nothing to complain of"
     check_drawn(page, name)
     wanted = traced(name)
