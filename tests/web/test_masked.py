@@ -131,7 +131,8 @@ def test_an_encoder_without_tokens_says_how_far_it_moved() -> None:
     header, arrays = answered(of, "causal")
     assert (header["says"], header["best"], list(arrays)) == ("features", 0, ["moved"])
     rule = parsed("causal")
-    assert rule is not None and isinstance(of.loaded.model, Encoder)
+    assert rule is not None
+    assert isinstance(of.loaded.model, Encoder)
     before = of.loaded.model.features(torch.tensor([of.ids])).detach()[0]
     after = masked.features(of, rule).detach()
     wanted = [float((two - one).norm() / one.norm()) for one, two in zip(before, after, strict=True)]
