@@ -21,17 +21,17 @@ TIMES = 8
 """So many places that draw are put still; what is behind them is then seen as it is."""
 
 
-def unsteady(which: str, side: Side, walk: Walk, given: Given) -> tuple[Reason, Side] | None:
+def unsteady(which: str, side: Side, given: Given) -> tuple[Reason, Side] | None:
     """That two runs of a side differ, and the side with what it draws left out as far as that can be; None if they do not differ.
 
     Args:
         which: "A" or "B".
         side: one of the two; only code draws.
-        walk: one run of it.
         given: what it was given.
     """
     if not isinstance(side, CodeSide):
         return None
+    walk = side.run(given)
     at = _first(walk, replace(side, seed=side.seed + 1).run(given))
     if at is None:
         return None

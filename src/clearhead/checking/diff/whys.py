@@ -45,7 +45,7 @@ def reasons_for(shared: Shared, seen: Walked, first: Pair, given: Given) -> Onwa
     at_once = _at_once(shared, seen, first)
     if at_once is not None:
         return at_once
-    a, b, reasons = _still(shared, seen, given)
+    a, b, reasons = _still(shared, given)
     seen = walked(a, b, given) if reasons else seen
     of_weights = by_weights(a, b, shared.pairs, seen.pairs, lambda side: walked(a, side, given).pairs)
     if of_weights is not None:
@@ -73,11 +73,11 @@ def _at_once(shared: Shared, seen: Walked, first: Pair) -> Onwards | None:
     return Onwards(() if seen.ids is None else (seen.ids,)) if seen.settled else None
 
 
-def _still(shared: Shared, seen: Walked, given: Given) -> tuple[Side, Side, tuple[Reason, ...]]:
+def _still(shared: Shared, given: Given) -> tuple[Side, Side, tuple[Reason, ...]]:
     """Both sides without what they draw, and that they draw."""
     sides, reasons = [shared.a, shared.b], []
     for n, which in enumerate("AB"):
-        drawn = unsteady(which, sides[n], seen.walks[n], given)
+        drawn = unsteady(which, sides[n], given)
         if drawn is not None:
             reasons.append(drawn[0])
             sides[n] = drawn[1]
