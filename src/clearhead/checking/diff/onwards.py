@@ -169,7 +169,7 @@ def _skipped(now: Two, seen: Scene, given: Given, *, whole: bool) -> tuple[Place
             reason = skip.reason(seen, _left(tried))
             # That some more stages agree for once is no evidence that a step is missing; a formula says more than that one is.
             if tried.reach == float("inf"):
-                if not whole or reason.id != "block.wiring":
+                if not whole or reason.id not in ("block.wiring", "embedding.scale", "scale.factor"):
                     return reason, tried
             elif reason.id == "position.missing" and not whole:
                 return reason, tried

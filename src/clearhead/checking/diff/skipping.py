@@ -10,7 +10,7 @@ from torch import Tensor
 from clearhead.checking.diff.formulas_norm import norms
 from clearhead.checking.diff.formulas_small import activations
 from clearhead.checking.diff.formulas_sums import ADDED
-from clearhead.checking.diff.numbers import constant
+from clearhead.checking.diff.numbers import constant, gap
 from clearhead.checking.diff.reading import Placed, Reading, Scene
 from clearhead.checking.diff.sources import fed
 from clearhead.messages import say
@@ -117,7 +117,16 @@ def _named(reading: Reading, place: int, source: int, *, final: bool) -> tuple[s
         return "activation.missing", ""
     if added:
         return "residual.missing", ""
-    return "block.wiring", ""
+    return _multiple(reading, place, source) or "block.wiring", ""
+
+
+def _multiple(reading: Reading, place: int, source: int) -> str:
+    """What it is called that a place is its source by a factor; "" if it is not."""
+    x, y = reading.value(source), reading.value(place)
+    c = float((x * y).sum() / (x * x).sum())
+    if gap(c * x, y) > reading.near:
+        return ""
+    return "embedding.scale" if "mbedding" in reading.stage(source).made_by else "scale.factor"
 
 
 def _far(reading: Reading, place: int, source: int) -> float:
