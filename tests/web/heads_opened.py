@@ -55,7 +55,9 @@ def session(model: nn.Module, ids: Tensor, source: Tensor | None = None, *, conf
         model(*([ids] if source is None else [source, ids]), tap=keeper)
     loaded = Loaded(model, LETTERS, config, Path("here"))  # type: ignore[arg-type]
     read = () if source is None else tuple(source[0].tolist())
-    return Session("name", loaded, "", None, tuple(ids[0].tolist()), read, 0, keeper.ran, keeper.stages, 0.0, 0)
+    assert keeper.features is not None
+    kept, read_ids = keeper.features[0], tuple(ids[0].tolist())
+    return Session("name", loaded, "", None, read_ids, read, 0, keeper.ran, keeper.stages, kept, 0.0, 0)
 
 
 def recorded(of: Session, names: str) -> dict[str, Tensor]:
