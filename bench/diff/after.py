@@ -1,4 +1,4 @@
-"""The second trial: pairs that a newcomer found wanting after the first; written before what they ask for was."""
+"""The second trial: pairs that a newcomer found wanting after the first. What they ask for was mended on these very pairs: no blind count."""
 
 from __future__ import annotations
 

@@ -28,6 +28,8 @@ class Block(NamedTuple):
     """From the first that some of them may see, at the begin of a field, to the last; all others have the weight 0."""
     hidden: Tensor | None
     """Where a query may not look, (H,t,s) or (1,t,s); None if it may look everywhere."""
+    clear: int
+    """How many of the first keys every query may see: of a causal mask all but the last ones."""
     blind: Tensor | None
     """Which queries may look at nothing, (H,t,1) or (1,t,1); None if there is none."""
 
@@ -79,9 +81,10 @@ def _block(seen: Tensor, queries: range, field: int) -> Block:
     first, after = (int(places[0]) // field * field, int(places[-1]) + 1) if len(places) else (0, 1)
     rows = rows[..., first:after]
     if bool(rows.all()):
-        return Block(queries, range(first, after), None, None)
-    some = rows.any(-1, keepdim=True)
-    return Block(queries, range(first, after), ~rows, None if bool(some.all()) else ~some)
+        return Block(queries, range(first, after), None, after - first, None)
+    some, hidden = rows.any(-1, keepdim=True), ~rows
+    clear = int(hidden.flatten(0, 1).any(0).nonzero()[0])
+    return Block(queries, range(first, after), hidden, clear, None if bool(some.all()) else ~some)
 
 
 def weighed(ran: Ran, blocks: Sequence[Block]) -> Iterator[tuple[Block, Tensor, Tensor]]:
@@ -109,22 +112,25 @@ def weighed(ran: Ran, blocks: Sequence[Block]) -> Iterator[tuple[Block, Tensor, 
             scores += bias[:, rows, some]
         if block.hidden is not None:
             # Finite, so that a weight of 0 times its logarithm is 0; no score is as low.
-            scores.masked_fill_(block.hidden, torch.finfo(scores.dtype).min / 4)
+            lowest = torch.finfo(scores.dtype).min / 4
+            scores[..., block.clear :].masked_fill_(block.hidden[..., block.clear :], lowest)
         yield block, scores, _shared(scores, block, ran.sinks)
 
 
 def entropies(scores: Tensor, weights: Tensor) -> Tensor:
     """-Σ p ln p of each row, p = w / Σ w: (h,t,s), (h,t,s) -> (h,t) in nats. A query that looks at nothing has 0.
 
-    ln p is the logarithm of the softmax without a sink, so that no logarithm of a single weight is taken.
+    With m the largest score, -ln p = m - x - ln (largest p): one logarithm a row, none of a single weight, and no sum of large numbers.
 
     Args:
         scores: as `weighed` yields them.
         weights: the same.
     """
-    total = weights.sum(-1)
-    spread: Tensor = -torch.linalg.vecdot(weights, scores.log_softmax(-1))
-    return spread / total.masked_fill(total == 0, 1.0)
+    total, largest = weights.sum(-1), weights.amax(-1)
+    below = torch.linalg.vecdot(weights, scores - scores.amax(-1, keepdim=True))
+    nothing = total == 0
+    found: Tensor = (total / largest).log() - below / total
+    return found.masked_fill_(nothing, 0.0)
 
 
 def _shared(scores: Tensor, block: Block, sinks: Tensor | None) -> Tensor:
