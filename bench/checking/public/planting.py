@@ -172,6 +172,8 @@ def _run(function: Any, args: tuple[Any, ...], keywords: dict[str, Any], plant: 
         seen.inside = False
     if plant.after is not None:
         result = _replaced(result, plant.after, seen.given, seen)
+    # What a forward keeps of its inputs would itself be named, as a tensor that is held and not registered.
+    seen.given = ()
     if right is not None:
         seen.tried += 1
         seen.moved = plant.building or _apart(right, list(tensors_in(result)))

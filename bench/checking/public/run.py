@@ -153,7 +153,8 @@ class Child:
         except (EOFError, OSError):
             reason = "the process ended"
         self.end()
-        return (True, True, reason) if plant else ("not run", reason, False)
+        # A plant that ends the process, or takes too long, shows nothing about what is seen.
+        return (False, False, reason) if plant else ("not run", reason, False)
 
     def end(self) -> None:
         """End the process."""
@@ -261,7 +262,11 @@ def table(outcomes: list[Outcome]) -> dict[str, dict[str, Any]]:
         reasons = {made.name: made.said.splitlines()[0][:300] for made in mine if made.state == "not run" and made.said}
         row: dict[str, Any] = {"version": importlib.metadata.version(package)}
         unseen = [[made.name, id, said] for made in mine for id, _, seen, said in made.planted if not seen]
-        found[package] = row | dict(zip(COLUMNS, numbers, strict=True)) | {"reasons": reasons, "unseen": unseen}
+        named = sum(
+            seen and any(line.strip().startswith(id) for line in said.splitlines()) for id, _, seen, said in planted
+        )
+        row |= dict(zip(COLUMNS, numbers, strict=True)) | {"named": named}
+        found[package] = row | {"reasons": reasons, "unseen": unseen}
     return found
 
 

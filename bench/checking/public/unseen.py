@@ -11,8 +11,8 @@ PAGE = Path(__file__).with_name("unseen.md")
 HEAD = """# Planted faults that were not seen
 
 Written by `python -m bench.checking.public.run --plant --write`. A plant is counted where it changes the output of a call. *Could not be asked*: the check
-was skipped, and the report says why; nobody takes it for consent. *Passed*: the check looked and let it pass, as a choice that others make (a scale of its own
-beside a bias, a norm of the queries or words about one), or because it did not look there. *Not asked of it*: the class claims nothing that the fault would contradict.
+was skipped, and the report says why; nobody takes it for consent. *Passed*: the check looked and let it pass. These are counted as misses, though
+some may be none: a scale of its own beside a bias is a known choice. *Not asked of it*: the class claims nothing that the fault would contradict.
 
 """
 
@@ -32,7 +32,10 @@ def page(results: Mapping[str, Mapping[str, Any]]) -> str:
         lines.append(f"| `{fault}` | {said} | {len(names)} | {'; '.join(names)} |")
     total = sum(map(len, groups.values()))
     planted = sum(row["planted"] for row in results.values())
-    return f"{HEAD}{total} of {planted}.\n\n" + "\n".join(lines) + "\n"
+    named = sum(row.get("named", 0) for row in results.values())
+    other = planted - total - named
+    seen = f"Of those seen, {named} were named as what was planted and {other} as something else that is wrong with the class then."
+    return f"{HEAD}{total} of {planted}. {seen}\n\n" + "\n".join(lines) + "\n"
 
 
 def _short(said: str) -> str:
