@@ -16,11 +16,12 @@ from tests.oracles.compare import assert_same, assert_within
 def check_largest() -> None:
     generator = torch.Generator().manual_seed(1)
     weights = torch.rand(2, 7, 11, generator=generator, dtype=torch.float64)
-    found = pooling.pooled(weights, (3, 4))
-    by_hand = [
-        [weights[h, r : r + 3, c : c + 4].max() for c in range(0, 11, 4)] for h in range(2) for r in range(0, 7, 3)
-    ]
-    assert_same(found, torch.tensor(by_hand, dtype=torch.float64).reshape(2, 3, 3))
+    # Rows and columns that are left over; none; fewer rows, or columns, than a field has.
+    for high, wide in ((3, 4), (7, 11), (1, 5), (8, 1), (2, 13)):
+        found = pooling.pooled(weights, (high, wide))
+        rows, columns = range(0, 7, high), range(0, 11, wide)
+        by_hand = [[weights[h, r : r + high, c : c + wide].max() for c in columns] for h in range(2) for r in rows]
+        assert_same(found, torch.tensor(by_hand, dtype=torch.float64).reshape(2, len(rows), len(columns)))
 
 
 def test_each_field_has_its_largest_weight() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,11 @@ from torch import Tensor
 
 from clearhead.tracing.names import known_axes
 from clearhead.tracing.trace import summary
-from clearhead.web import stage
+from clearhead.web import flow, opening, stage
 from clearhead.web.answer import unpacked
 from clearhead.web.opening import opened
 from clearhead.web.session import RefusedError, Session
+from clearhead.web.summing import NEVER_TAKEN, Numbers, summing
 from tests.web.read_models import TEXT, decoder, loaded_of, target_of
 from tests.web.test_opening import traced
 
@@ -68,6 +70,34 @@ def test_every_tensor_is_drawn_as_a_trace_has_it(kind: str, variant: str, monkey
         check_picture(header, picture[::-1, ::-1], name, tensor)
     with pytest.raises(AssertionError):
         check_picture(header, 255 - picture, name, tensor)
+
+
+@pytest.mark.parametrize("kind", ["decoder", "pair"])
+def test_many_logits_are_computed_when_they_are_opened(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded, heads = loaded_of(kind, {"decoder": "learned", "pair": "T5"}[kind]), list[int]()
+    head: torch.nn.Linear = getattr(loaded.model, "decoder", loaded.model).head
+    handle = head.register_forward_hook(lambda *_: heads.append(1))
+    monkeypatch.setattr(opening, "LOGITS_FEW", 10)
+    session = opened(loaded, TEXT, target_of(kind))
+    assert heads == [], "opening computes none of them"
+    last = session.stages[-1]
+    assert last.summary == {**NEVER_TAKEN, "bytes": last.shape[1] * last.shape[2] * 8}
+    (told,) = (each for each in json.loads(flow.answer(session, {}).body)["stages"] if each["name"] == last.name)
+    assert set(told["summary"].values()) == {None}
+    header, picture = pictured(session, last.name)
+    assert len(heads) == 1, "the picture and the numbers are of one computation"
+    handle.remove()
+    wanted = traced(session)[last.name]
+    check_picture(header, picture, last.name, wanted)
+    numbers = {key: value for key, value in summary(wanted).items() if key != "bytes"}
+    assert header["stage"]["summary"] == pytest.approx(numbers, rel=1e-6, abs=1e-6)
+    # Opened with them, the stage has the same numbers; those of three positions are others.
+    monkeypatch.setattr(opening, "LOGITS_FEW", 1 << 21)
+    again = pictured(opened(loaded, TEXT, target_of(kind)), last.name)[0]["stage"]["summary"]
+    assert again == pytest.approx(numbers, rel=1e-6, abs=1e-6)
+    taken: list[Numbers] = []
+    assert len(list(summing(iter([wanted[:, :3]]), taken))) == 1
+    assert taken[0]["mean"] != pytest.approx(numbers["mean"], rel=1e-6, abs=1e-6)
 
 
 def test_a_field_keeps_its_largest_size_with_its_sign() -> None:

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from clearhead.ops.softmax import at_least_float32
 from clearhead.ops.tap import Ran
 from clearhead.tracing.detectors import first_token_pattern, induction_pattern, previous_token_pattern
 from clearhead.web.answer import Answer, packed
@@ -27,6 +28,8 @@ SIDE = 64
 """The most rows and columns of a picture."""
 BYTES_OF_SCORES = 36
 """What the scores of a head take in the header, at most."""
+FEW = 16
+"""One place of so many is few: reading those alone is quicker than multiplying all."""
 PATTERNS = {"previous": previous_token_pattern, "induction": induction_pattern, "sink": first_token_pattern}
 """Where a head of each kind looks, as in `tracing.detect_heads`."""
 
@@ -67,10 +70,14 @@ def _of_part(
     queries, keys = layers[0].q.shape[-2], layers[0].k.shape[-2]
     field = field_of(queries, side), field_of(keys, side)
     patterns = _patterns(part, queries, keys, ids, layers[0].q)
-    # Layers that look alike share one mask: its blocks are made once.
+    # Layers that look alike share one mask: its blocks, and what is sought in each, are made once.
     masks = {id(ran.visible): ran for ran in layers}
-    blocks = {mask: blocks_of(ran, field) for mask, ran in masks.items()}
-    made = [_of_layer(ran, field, patterns, blocks[id(ran.visible)]) for ran in layers]
+    kind = at_least_float32(layers[0].q.dtype)
+    blocks = {
+        mask: [(block, _sought(block, patterns, kind)) for block in blocks_of(ran, field)]
+        for mask, ran in masks.items()
+    }
+    made = [_of_layer(ran, field, blocks[id(ran.visible)]) for ran in layers]
     counts = {name: 0 if pattern is None else int(pattern.any(-1).sum()) for name, pattern in patterns.items()}
     whole = torch.stack([picture for picture, _ in made]).cpu().numpy()
     header = {
@@ -92,25 +99,34 @@ def _of_part(
 
 
 def _of_layer(
-    ran: Ran, field: tuple[int, int], patterns: Mapping[str, Tensor | None], blocks: Sequence[Block]
+    ran: Ran, field: tuple[int, int], blocks: Sequence[tuple[Block, Mapping[str, Tensor]]]
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """Pictures of the heads (H,rows,columns); for each kind and the entropy the sums of each head (H) over the queries."""
     ran = wide(ran)
     heads, queries = ran.q.shape[-3:-1]
     rows, columns = (-(-size // each) for size, each in zip((queries, ran.k.shape[-2]), field, strict=True))
     picture = ran.q.new_zeros(heads, rows, columns)
-    sums = {name: ran.q.new_zeros(heads) for name in (*patterns, "entropy")}
-    for block, scores, weights in weighed(ran, blocks):
-        first, after = block.queries.start, block.queries.stop
+    sums = {name: ran.q.new_zeros(heads) for name in (*PATTERNS, "entropy")}
+    told = weighed(ran, [block for block, _ in blocks])
+    for (block, scores, weights), (_, sought) in zip(told, blocks, strict=True):
         small = pooled(weights, field)
-        corner = first // field[0], block.keys.start // field[1]
+        corner = block.queries.start // field[0], block.keys.start // field[1]
         picture[:, corner[0] : corner[0] + small.shape[1], corner[1] : corner[1] + small.shape[2]] = small
-        for name, pattern in patterns.items():
-            if pattern is not None:
-                wanted = pattern[first:after, block.keys.start : block.keys.stop].to(weights.dtype)
-                sums[name] += weights.flatten(1) @ wanted.flatten()
+        line = weights.flatten(1)
+        for name, places in sought.items():
+            sums[name] += line @ places if places.is_floating_point() else line[:, places].sum(-1)
         sums["entropy"] += entropies(scores, weights).sum(-1)
     return roots(picture), sums
+
+
+def _sought(block: Block, patterns: Mapping[str, Tensor | None], kind: torch.dtype) -> dict[str, Tensor]:
+    """Where in a block, row by row, each kind of head looks: the places if they are few, else 1 or 0 for each place."""
+    rows, columns = (slice(each.start, each.stop) for each in (block.queries, block.keys))
+    wanted = {name: pattern[rows, columns].flatten() for name, pattern in patterns.items() if pattern is not None}
+    return {
+        name: each.nonzero()[:, 0] if int(each.sum()) * FEW <= each.numel() else each.to(kind)
+        for name, each in wanted.items()
+    }
 
 
 def _patterns(part: str, queries: int, keys: int, ids: Sequence[int], like: Tensor) -> dict[str, Tensor | None]:

@@ -33,12 +33,12 @@ def answer(session: Session, query: Mapping[str, str]) -> Answer:
 
     Returns:
         JSON: `{stages: [...]}`, each as `Teller.told` describes it. Mean, std, least and most of scores and weights are null where those
-        are many; `stage` gives them then.
+        are many, and of logits where the prompt was opened without them; `stage` gives them then.
     """
     teller = Teller(session)
     scores = sum(math.prod(stage.shape) for stage in session.stages if stage.name.endswith(".scores"))
-    stages = [teller.told(stage, looks=scores <= FEW) for stage in session.stages]
-    return as_json({"stages": stages})
+    again = {stage.name: numbers_again(session, stage.name) for stage in session.stages} if scores <= FEW else {}
+    return as_json({"stages": [teller.told(stage, again.get(stage.name)) for stage in session.stages]})
 
 
 class Teller:
@@ -53,12 +53,12 @@ class Teller:
         self._made = made_of(session.loaded.model)
         self._flops = flops_of(self.config, len(session.ids), len(session.source))
 
-    def told(self, stage: Stage, *, looks: bool = False) -> dict[str, Any]:
+    def told(self, stage: Stage, numbers: Numbers | None = None) -> dict[str, Any]:
         """A tensor as plain data.
 
         Args:
             stage: one of the session's.
-            looks: whether scores and weights are computed again to sum them up.
+            numbers: of a tensor whose own were not taken.
 
         Returns:
             `name`; `part`, which of the model it is in without the number of the block ("attention", "encoder.feedforward", "" for the
@@ -68,7 +68,6 @@ class Teller:
         """
         name, made = stage.name, self._made.get(stage.name, Made(0, 0))
         found = source_of(self.session.loaded.model, name)
-        numbers = numbers_again(self.session, name) if looks else None
         summary = stage.summary if numbers is None else numbers
         return {
             "name": name,

@@ -42,7 +42,7 @@ class Keeper(Tap):
         if name in LAST:
             self.features = tensor
         if _is_square(name):
-            self._keep_shape(name, tensor.shape, tensor.element_size())
+            self.never(name, tensor.shape, tensor.element_size())
         else:
             self._stages[name] = Stage(name, known_axes(name), tuple(tensor.shape), summed(tensor))
         return tensor
@@ -54,8 +54,8 @@ class Keeper(Tap):
     def attended(self, name: str, ran: Ran) -> Ran:
         """`ran`, untouched; scores and weights stand where a kernel that holds them would have shown them."""
         shape = (*ran.q.shape[:-1], ran.k.shape[-2])
-        self._keep_shape(f"{name.removesuffix('weights')}scores", shape, ran.q.element_size())
-        self._keep_shape(name, shape, ran.q.element_size())
+        self.never(f"{name.removesuffix('weights')}scores", shape, ran.q.element_size())
+        self.never(name, shape, ran.q.element_size())
         self.shown(name, ran)
         return ran
 
@@ -75,7 +75,14 @@ class Keeper(Tap):
         numbers = {**summed_parts(parts), "bytes": math.prod(shape) * bytes_each}
         self._stages[name] = Stage(name, known_axes(name), tuple(shape), numbers)
 
-    def _keep_shape(self, name: str, shape: Sequence[int], bytes_each: int) -> None:
+    def never(self, name: str, shape: Sequence[int], bytes_each: int) -> None:
+        """A tensor whose numbers are not taken: they are computed when somebody asks.
+
+        Args:
+            name: of the tensor.
+            shape: of the whole.
+            bytes_each: of a number.
+        """
         numbers = {**NEVER_TAKEN, "bytes": math.prod(shape) * bytes_each}
         self._stages[name] = Stage(name, known_axes(name), tuple(shape), numbers)
 

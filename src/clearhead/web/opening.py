@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import time
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -25,6 +26,10 @@ from clearhead.web.spans import spans_of
 
 LOGITS_AT_ONCE = 1 << 23
 """How many logits are held at a time: those of a long text would be larger than all that is kept."""
+
+LOGITS_FEW = 1 << 21
+"""Up to how many logits are computed when a prompt is opened: no picture but their own needs them, and of a small model with a large
+vocabulary they are a third of the forward. Beyond, when somebody opens them."""
 
 SAMPLED = 256
 """How many numbers of each weight go into the name of a session."""
@@ -52,7 +57,7 @@ def opened(loaded: Loaded, text: str, target: str | None = None) -> Session:
     """One forward of the model on the text, in evaluation mode and without gradients; the same each time.
 
     A text that is too long for the model is cut at its front, at a whole character. For an empty one the model is given what opens a
-    text, or the mark that begins or ends one. Logits are computed some positions at a time.
+    text, or the mark that begins or ends one. Logits are computed some positions at a time, those of a long text when somebody asks.
 
     Args:
         loaded: the model.
@@ -195,9 +200,15 @@ def _forward(model: Decoder | Encoder | EncoderDecoder, read: Read, keeper: Keep
         return
     features = model.features(*((source, ids) if isinstance(model, EncoderDecoder) else (ids,)), tap=keeper)[0]
     head = _head_of(model)
+    name, shape = (
+        "decoder.logits" if isinstance(model, EncoderDecoder) else "logits",
+        (1, len(features), head.out_features),
+    )
+    if math.prod(shape) > LOGITS_FEW:
+        keeper.never(name, shape, features.element_size())
+        return
     parts: Iterator[Tensor] = (head(part) for part in torch.split(features, _step(head)))
-    name = "decoder.logits" if isinstance(model, EncoderDecoder) else "logits"
-    keeper.in_parts(name, parts, (1, *features.shape[:-1], head.out_features), features.element_size())
+    keeper.in_parts(name, parts, shape, features.element_size())
 
 
 def _head_of(model: nn.Module) -> nn.Linear:

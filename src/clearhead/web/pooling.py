@@ -34,10 +34,10 @@ def pooled(weights: Tensor, field: tuple[int, int]) -> Tensor:
     # First of the rows that belong together, each a run of neighbours in memory; of the columns only what that leaves.
     (heads, rows, columns), (high, wide) = weights.shape, field
     whole = rows // high * high
-    parts = [weights[:, :whole].unflatten(1, (-1, high)).amax(2)] if whole else []
+    parts = [weights[:, :whole].reshape(heads, -1, high, columns).amax(2)] if whole else []
     parts += [weights[:, whole:].amax(1, keepdim=True)] if whole < rows else []
     lines = F.pad(torch.cat(parts, 1) if len(parts) > 1 else parts[0], (0, -columns % wide))
-    return lines.unflatten(2, (-1, wide)).amax(3)
+    return lines.reshape(heads, lines.shape[1], -1, wide).amax(3)
 
 
 def roots(weights: Tensor, most: float = 1.0) -> Tensor:

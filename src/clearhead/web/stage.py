@@ -22,6 +22,7 @@ from clearhead.web.flow import Teller, squares
 from clearhead.web.opening import again, logits_of
 from clearhead.web.pooling import field_of
 from clearhead.web.session import RefusedError, Session
+from clearhead.web.summing import Numbers, summing
 
 MOST = 256
 """The most rows and columns of a picture."""
@@ -49,11 +50,15 @@ def answer(session: Session, query: Mapping[str, str]) -> Answer:
     shown = stage.shape[1:] if stage.axes[:1] == ("B",) else stage.shape
     rows, columns = (math.prod(shown[:-1]), shown[-1]) if shown else (1, 1)
     field = (field_of(rows, MOST), field_of(columns, MOST))
+    taken: list[Numbers] = []
     with torch.no_grad():
-        picture, least, most = _picture(matrices(session, name), (rows, columns), field)
+        # Numbers that were not taken in the forward are summed up while the picture is made: what is computed again is so once.
+        parts = matrices(session, name)
+        parts = parts if stage.summary["mean"] is not None else summing(parts, taken)
+        picture, least, most = _picture(parts, (rows, columns), field)
     if least > most:
         raise RefusedError(422, say("opening.no_numbers", name=name))
-    told: dict[str, Any] = Teller(session).told(stage, looks=True)
+    told: dict[str, Any] = Teller(session).told(stage, *taken)
     header = {"stage": told, "rows": rows, "columns": columns, "pooled": list(field), "least": least, "most": most}
     return packed(header, [("picture", _bytes(picture, max(abs(least), abs(most))))])
 

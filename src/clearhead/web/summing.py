@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import torch
 from torch import Tensor
@@ -35,11 +35,28 @@ def summed_parts(parts: Iterable[Tensor]) -> Numbers:
     Args:
         parts: what the tensor is made of, in any order; at least one.
     """
-    total: list[tuple[int, Numbers]] = []
-    for part in parts:
-        numbers = _quick(part)
-        total.append((part.numel(), numbers) if numbers else (int(part.isfinite().sum()), summary(part)))
+    total = [_counted(part) for part in parts]
     return _joined(total)
+
+
+def summing(parts: Iterable[Tensor], taken: list[Numbers]) -> Iterator[Tensor]:
+    """The parts as they are, for somebody who reads them once; behind the last one the numbers of the whole are in `taken`.
+
+    Args:
+        parts: what the tensor is made of; at least one.
+        taken: gets one entry.
+    """
+    total = []
+    for part in parts:
+        total.append(_counted(part))
+        yield part
+    taken.append(_joined(total))
+
+
+def _counted(part: Tensor) -> tuple[int, Numbers]:
+    """How many numbers are finite, and what `summary` says of those."""
+    numbers = _quick(part)
+    return (part.numel(), numbers) if numbers else (int(part.isfinite().sum()), summary(part))
 
 
 def _quick(tensor: Tensor) -> Numbers | None:

@@ -31,7 +31,7 @@ export async function showStage(panel, stage, api, say) {
   });
   if (!answer?.arrays.picture) return;
   const { header } = answer;
-  // Of many scores and weights the flow does not tell the numbers: they are computed when somebody opens one.
+  // Of many scores, weights and logits the flow does not tell the numbers: they are computed when somebody opens one.
   if (unknown(stage)) panel.querySelector(".numbers")?.replaceWith(numbersOf({ ...stage, summary: header.stage.summary }, say));
   const end = Math.max(Math.abs(header.least ?? 0), Math.abs(header.most ?? 0)) || 1;
   room.append(picture(answer.arrays.picture, say("stage.picture", { name: stage.name })), scale(end),
@@ -71,7 +71,7 @@ function told(stage, say) {
 
 /** Whether the flow does not tell the numbers of a tensor. @param {Stage} stage */
 function unknown({ name, summary }) {
-  return summary?.mean == null && /\.(?:scores|weights)$/.test(name);
+  return summary?.mean == null && /(?:\.scores|\.weights|logits)$/.test(name);
 }
 
 /** Mean, spread, ends and costs. @param {Stage} stage @param {Say} say @param {boolean} [coming] whether the first are still being computed */
