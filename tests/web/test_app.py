@@ -35,7 +35,11 @@ QUERIES = {
     "mask": "part=attention&layer=1&mask=causal.window-2",
     "masked": "mask=causal.window-2",
     "cache": "steps=3",
+    "effect": "part=attention&layer=1&head=2&query=4&key=3",
+    "effects": "part=attention&layer=1&head=2&query=4",
 }
+OF_TWO_TEXTS = {"alignment", "aligned", "written"}
+"""What is asked of a model that reads one and writes another."""
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +90,7 @@ def test_the_page_begins_with_what_was_asked_for_and_it_stays_text(text: str) ->
     assert "alert(1)" not in page
 
 
-@pytest.mark.parametrize("path", ["model", *(path for path in PATHS if path != "model")])
+@pytest.mark.parametrize("path", [path for path in PATHS if path not in OF_TWO_TEXTS])
 def test_what_is_asked_over_http_is_what_the_table_says(app: FastAPI, path: str) -> None:
     session, query = open_(app), QUERIES.get(path, "")
     given = ask(app, f"/api/s/{session}/{path}?{query}")

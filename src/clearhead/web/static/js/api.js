@@ -26,6 +26,9 @@ const KEPT = 96 * 2 ** 20;
 /** @type {Map<string, {answer: Answer, size: number}>} */
 const kept = new Map();
 
+/** Questions that are on their way, by address: whoever asks the same waits for the same answer. @type {Map<string, {answer: Promise<Answer>, stop: AbortController, askers: number}>} */
+const underway = new Map();
+
 /** @type {Record<string, {kind: string, body: string}> | null} */
 let carried = null;
 
@@ -126,13 +129,47 @@ async function get(path, query, signal) {
   }
   if (path === "model") return { header: model, arrays: {} };
   try {
-    return await answered(key, `/api/s/${opened.session}/${key}`, { signal });
+    return await joined(key, `/api/s/${opened.session}/${key}`, signal);
   } catch (error) {
     // The server keeps only the latest prompts: one that has gone is opened again, once.
     if (!(error instanceof Refused) || error.status !== 404) throw error;
     await again();
-    return await answered(key, `/api/s/${opened.session}/${key}`, { signal });
+    return await joined(key, `/api/s/${opened.session}/${key}`, signal);
   }
+}
+
+/**
+ * Asks, or waits for the answer that somebody else asked for; the question is given up when all have left.
+ * @param {string} key
+ * @param {string} address
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<Answer>}
+ */
+async function joined(key, address, signal) {
+  signal?.throwIfAborted();
+  const one = underway.get(address) ?? begun(key, address);
+  one.askers++;
+  return new Promise((found, failed) => {
+    signal?.addEventListener("abort", () => {
+      failed(signal.reason);
+      one.askers--;
+      if (one.askers || underway.get(address) !== one) return;
+      underway.delete(address);
+      one.stop.abort();
+    });
+    one.answer.then(found, failed);
+  });
+}
+
+/** @param {string} key @param {string} address */
+function begun(key, address) {
+  const stop = new AbortController();
+  const answer = answered(key, address, { signal: stop.signal }).finally(() => {
+    if (underway.get(address) === one) underway.delete(address);
+  });
+  const one = { answer, stop, askers: 0 };
+  underway.set(address, one);
+  return one;
 }
 
 async function again() {

@@ -6,6 +6,7 @@ import { bar, foot, tabs, markTab } from "clearhead/bar.js";
 import { keepingFocus, make } from "clearhead/dom.js";
 import { help, listen } from "clearhead/keys.js";
 import { exampleList, showPrompt } from "clearhead/prompt.js";
+import { computes, mayWait, whenNear } from "clearhead/near.js";
 import { saving } from "clearhead/save.js";
 import { follow, reach, settle } from "clearhead/scroll.js";
 import { loadTexts, say, speak } from "clearhead/say.js";
@@ -16,7 +17,7 @@ import { resolved } from "clearhead/places.js";
 /** @typedef {import("clearhead/state.js").State} State */
 /** @typedef {import("clearhead/state.js").View} View */
 
-/** @type {Map<string, {body: HTMLElement, line: HTMLElement, stop: AbortController, work: Promise<unknown>}>} */
+/** A section that waits is drawn when a person comes near. @type {Map<string, {body: HTMLElement, line: HTMLElement, stop: AbortController, work: Promise<unknown>, waits: boolean}>} */
 const panels = new Map();
 const file = carriesAnswers();
 
@@ -143,14 +144,20 @@ function place(state) {
 
 /** As `drawSections`; the element of the sections says how many drawings are under way, for whoever waits for a picture. @param {boolean} anew @param {State} [before] */
 async function drawAll(anew, before) {
+  await counted(() => drawSections(anew, before));
+}
+
+/** @param {() => Promise<void>} draw */
+async function counted(draw) {
   const { dataset } = byId("views");
   const add = (/** @type {number} */ count) => (dataset.drawing = String(Number(dataset.drawing ?? 0) + count));
   add(1);
-  await drawSections(anew, before).finally(() => add(-1));
+  await draw().finally(() => add(-1));
 }
 
 /**
- * Draws the sections one after another, first the one that the person looks at.
+ * Draws the sections: first the one that the person looks at, then the others as their answers come, last those that ask for forwards of
+ * their own, or, where that would keep the model from what the person wants next, not before somebody comes near.
  * @param {boolean} anew every section gets an empty element
  * @param {State} [before]
  */
@@ -162,14 +169,32 @@ async function drawSections(anew, before) {
     byId("views").style.minHeight = `${byId("views").offsetHeight}px`;
     lay();
   }
-  const order = [...views].sort((one, other) => Number(other.id === state.view) - Number(one.id === state.view));
-  for (const view of order) {
-    if (!anew && before && !concerns(view, state, before)) continue;
-    await drawView(view);
+  const rank = (/** @type {View} */ { id }) => (id === state.view ? 0 : computes(id) ? 2 : 1);
+  const wanted = views.filter((view) => anew || !before || concerns(view, state, before));
+  for (const place of [0, 1, 2]) {
+    const some = wanted.filter((view) => rank(view) === place && !(place === 2 && putOff(view)));
+    const ended = await Promise.allSettled(some.map((view) => drawView(view).then(() => {
+      if (anew && mine === turn) settle(current().view);
+    })));
+    for (const each of ended) if (each.status === "rejected") throw each.reason;
     if (mine !== turn) return;
-    if (anew) settle(current().view);
   }
   if (anew) byId("views").style.minHeight = "";
+}
+
+/** Whether a section is drawn later: it may wait, and is watched. @param {View} view */
+function putOff(view) {
+  const panel = panels.get(view.id);
+  const element = panel?.body.parentElement;
+  if (file || !panel || !element || !mayWait(view.id, element, model, apiOf().opened())) return false;
+  if (panel.waits) return true;
+  panel.waits = true;
+  if (!panel.body.firstChild) panel.line.textContent = say("frame.later");
+  whenNear(element, () => {
+    panel.waits = false;
+    void counted(() => drawView(view));
+  });
+  return true;
 }
 
 /** Whether a section looks different now. @param {View} view @param {State} state @param {State} before */
@@ -222,7 +247,7 @@ function lay() {
   byId("views").replaceChildren(...views.map(({ id }) => {
     const body = make("div", { class: "body" });
     const line = make("p", { class: "line", role: "status" });
-    panels.set(id, { body, line, stop: new AbortController(), work: Promise.resolve() });
+    panels.set(id, { body, line, stop: new AbortController(), work: Promise.resolve(), waits: false });
     return make("section", { id: `view-${id}`, "data-view": id, "aria-labelledby": `title-${id}`, class: "panel" },
       make("header", {}, make("h2", { id: `title-${id}`, tabindex: -1 }, say(`${id}.title`)), make("div", { class: "tools" }, ...saving(id, say))),
       make("p", { class: "caption" }, say(`${id}.caption`)), line, body);
