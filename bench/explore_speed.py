@@ -5,7 +5,9 @@
 `gpt2` is a random model of GPT-2's size (12 layers of 12 heads). The server is a process of its own. Columns:
 
     forward   a plain forward of the model with all its logits, the fastest of the rounds
-    atlas     from Enter to the pictures of all heads, less that forward, the median of the rounds, each with another prompt
+    atlas     from Enter to the pictures of all heads, less that forward, the median of the rounds, each with another prompt; the prompt is
+              opened without its logits, so that it may be less than nothing
+    first     the same to the tokens, which a page shows first that was told nothing else
     wire      bytes of the atlas as they are sent
     head      from the choice of a head to its matrix and numbers drawn, the median of heads that were not seen before
     hover     the handler that follows the pointer over a head: the 99th of 100 and the longest
@@ -13,15 +15,22 @@
     page      the private memory of the browser's process of the page, in MB (Linux)
     computing time of a processor, with one thread, for a forward; for opening a prompt and answering with the atlas, less that; and for
               answering with a head: what a busy machine does not change much
+
+First of all `start`, the seconds from the command without a model to the page's first answer.
+OMP_NUM_THREADS=1 lets a busy machine say more: threads that wait for each other wait for everybody's.
 """
 
 from __future__ import annotations
 
 import argparse
 import multiprocessing
+import re
 import statistics
+import subprocess
+import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Callable
 from dataclasses import replace
 from multiprocessing.connection import Connection
@@ -44,9 +53,14 @@ from clearhead.web.serving import address_of, listening, server_of
 from tests.web.browser.chromium import ARGUMENTS, executable
 from tests.web.browser.watched import DRAWN
 
+FIRST = """async (text) => { const {go} = await import("clearhead/state.js"), began = performance.now();
+    const before = document.querySelector("#view-tokens .pieces");
+    go({text, query: -1, key: -1, view: "tokens"});
+    for (;;) { const now = document.querySelector("#view-tokens .pieces"); if (now && now !== before) break; await new Promise(requestAnimationFrame); }
+    return performance.now() - began; }"""
 ATLAS = """async (text) => { const {go} = await import("clearhead/state.js"), began = performance.now();
     const before = document.querySelector("#view-atlas .thumbnails canvas");
-    go({text, query: -1, key: -1});
+    go({text, query: -1, key: -1, view: "atlas"});
     for (;;) { const now = document.querySelector("#view-atlas .thumbnails canvas"); if (now && now !== before) break; await new Promise(requestAnimationFrame); }
     return performance.now() - began; }"""
 HEAD = """async ([layer, head]) => { const {go} = await import("clearhead/state.js"), began = performance.now(), {dataset} = document.getElementById("views");
@@ -143,10 +157,11 @@ def measured(browser: Browser, name: str, length: int, rounds: int) -> dict[str,
     page.set_default_timeout(300_000)
     page.goto(f"{here.recv()}#view=atlas&text=abc&lang=en")
     drawn(page)
-    opened = []
+    opened: dict[str, list[float]] = {FIRST: [], ATLAS: []}
     for seed in range(rounds):
-        opened.append(page.evaluate(ATLAS, text_of(name, length, seed)))
-        drawn(page)
+        for place, (way, took) in enumerate(opened.items()):
+            took.append(page.evaluate(way, text_of(name, length, 2 * seed + place)))
+            drawn(page)
     wire = page.evaluate(WIRE)
     heads = [page.evaluate(HEAD, [place % 10, place % 7 + 1]) for place in range(2 * rounds)]
     hover = page.evaluate(HOVER)
@@ -158,14 +173,28 @@ def measured(browser: Browser, name: str, length: int, rounds: int) -> dict[str,
     return {
         "tokens": tokens,
         "forward": f"{forward:.0f} ms",
-        "atlas": f"+{statistics.median(opened) - forward:.0f} ms",
+        "atlas": f"{statistics.median(opened[ATLAS]) - forward:+.0f} ms",
+        "first": f"{statistics.median(opened[FIRST]) - forward:+.0f} ms",
         "wire": f"{wire / 1000:.0f} KB",
         "head": f"{statistics.median(heads):.0f} ms",
         "hover": f"{hover[0]:.1f} / {hover[1]:.1f} ms",
         "server": f"{highest:.0f} MB",
         "page": f"{memory:.0f} MB",
-        "computing": f"{own:.0f} ms, +{opening - own:.0f} ms, {head:.0f} ms",
+        "computing": f"{own:.0f} ms, {opening - own:+.0f} ms, {head:.0f} ms",
     }
+
+
+def start() -> float:
+    """Seconds from the command, with the model that comes with clearhead, to the first answer of the page."""
+    command = [sys.executable, "-m", "clearhead", "explore", "--no-browser", "--port", "0"]
+    began = time.perf_counter()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        found = next(address for line in process.stdout if (address := re.search(r"http://[^/]+/", line)))
+        urllib.request.urlopen(f"{found[0]}api/model").read()
+        took = time.perf_counter() - began
+        process.kill()
+    return took
 
 
 def drawn(page: Page) -> None:
@@ -198,6 +227,7 @@ def main() -> None:
     path = executable()
     if path is None:
         raise SystemExit("there is no Chromium")
+    print(f"start    {min(start() for _ in range(options.rounds)):.2f} s", flush=True)
     with sync_playwright() as playwright:
         for name in options.models:
             for length in options.lengths:
