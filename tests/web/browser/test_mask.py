@@ -70,7 +70,7 @@ def test_the_matrix_and_what_is_said_are_those_of_python(visit: Visit, name: str
     # Planted: the row of the next query.
     assert states != ["may look" if may else "must not look" for may in by_hand(rule, count, count)[5]]
     with torch.no_grad():
-        features = masked.features(session, rule)
+        features = (session.features, masked.features(session, rule))
         own, other = (masked._headed(session.loaded.model, each).log_softmax(-1) for each in features)
     apart = (own.exp() * (own - other)).sum(-1)
     said = torch.tensor([float(row[1]) for row in table(page, 1)])

@@ -37,7 +37,7 @@ def test_what_need_not_be_there_waits_until_somebody_comes(visit: Callable[..., 
     full = page.js(FULL)
     assert {name for name, there in full.items() if not there} == set(LATER)
     assert not {"mask", "masked", "cache"} & set(asked(page))
-    assert page.texts("#view-cache > .line") == ["看到这里时再计算。"]
+    assert page.texts("#view-cache > .line") == ["看到这里时才计算：模型要为此再运行几遍。"]
     # Another head is chosen: what waits is not asked for either.
     page.js("async () => (await import('clearhead/state.js')).go({layer: 1})")
     page.drawn()
