@@ -15,11 +15,11 @@ import { go } from "clearhead/state.js";
  * @param {boolean} closed an exported file: it holds one prompt and can open no other
  */
 export function showPrompt(element, state, model, say, closed) {
-  const pair = model.kind === "encoder_decoder";
-  const text = field("text", state.text ?? "", say(pair ? "prompt.source" : "prompt.label"), closed);
-  const target = pair ? field("target", state.target ?? "", say("prompt.target"), closed) : null;
+  const two = model.kind === "encoder_decoder";
+  const text = field("text", state.text ?? "", say(two ? "prompt.source" : "prompt.label"), closed);
+  const target = two ? field("target", state.target ?? "", say("prompt.target"), closed) : null;
   const open = () => go({ text: text.area.value, target: target ? target.area.value : null, query: -1, key: -1 }, { step: true });
-  const form = make("form", { class: pair ? "prompt pair" : "prompt", "aria-label": say("prompt.label") }, text.box, target?.box,
+  const form = make("form", { class: two ? "prompt two" : "prompt", "aria-label": say("prompt.label") }, text.box, target?.box,
     closed ? null : make("button", { class: "main-button", type: "submit" }, say("prompt.open")));
   form.addEventListener("submit", (event) => (event.preventDefault(), open()));
   form.addEventListener("keydown", (event) => {

@@ -1,0 +1,47 @@
+"""What stands around the sections: the form, the way back, the language of what the server says, and addresses that make no sense."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.web.browser.models import TARGETS, TEXTS
+from tests.web.browser.watched import Watched
+
+Visit = Callable[..., Watched]
+FORM = """() => { const form = document.querySelector("form.prompt"), whole = form.getBoundingClientRect();
+    const size = (each) => { const { left, right, top, bottom, width, height } = each.getBoundingClientRect();
+        return { left, right, top, bottom, width: width / whole.width, height }; };
+    return { fields: [...form.querySelectorAll(".field")].map(size), button: size(form.querySelector("button")), inside: whole.right }; }"""
+
+
+def faults(form: dict[str, Any], width: int) -> list[str]:
+    """What is wrong with how the form stands in a window of this width."""
+    fields, button = form["fields"], form["button"]
+    boxes = [*fields, button]
+    stacked = width < 576 or (len(fields) > 1 and width < 896)
+    least = 0.99 if stacked else 0.8 / len(fields)
+    checks = {
+        "a field is narrow": all(each["width"] >= least for each in fields),
+        "the button is high": button["height"] < 60,
+        "something runs out of the form": all(each["right"] <= form["inside"] + 0.5 for each in boxes),
+        "they are not one below the other": not stacked
+        or all(one["bottom"] <= other["top"] + 0.5 for one, other in zip(boxes, boxes[1:], strict=False)),
+        "they are not side by side": stacked
+        or all(one["right"] <= other["left"] + 0.5 for one, other in zip(boxes, boxes[1:], strict=False)),
+    }
+    return [what for what, right in checks.items() if not right]
+
+
+@pytest.mark.parametrize("width", [320, 390, 1280])
+@pytest.mark.parametrize("name", ["bytes", "pair"])
+def test_the_form_has_room_for_what_is_typed(visit: Visit, name: str, width: int) -> None:
+    page = visit(name, viewport={"width": width, "height": 800})
+    page.open(lang="en", text=TEXTS[name], **({"target": TARGETS[name]} if name in TARGETS else {}))
+    assert faults(page.js(FORM), width) == []
+    # Planted: the columns that a row of weights has.
+    page.js("""() => { const { style } = document.querySelector("form.prompt");
+        [style.display, style.gridTemplateColumns] = ["grid", "4rem minmax(0, 1fr) 3.2rem"]; }""")
+    assert faults(page.js(FORM), width)
