@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
+import torch
 
-from clearhead.web.answer import as_json, packed, unpacked
+from clearhead.web.answer import as_json, finite, packed, unpacked
 
 
 def test_arrays_and_header_come_back() -> None:
@@ -28,3 +31,10 @@ def test_what_a_browser_cannot_read_is_refused() -> None:
         packed({}, [("wide", np.zeros(2))])
     with pytest.raises(ValueError, match="JSON"):
         as_json({"number": float("nan")})
+
+
+def test_a_number_that_is_none_is_null() -> None:
+    assert [finite(each) for each in (None, math.nan, math.inf, -math.inf, 0.25, 3)] == [None] * 4 + [0.25, 3.0]
+    assert [finite(torch.tensor(each)) for each in (math.nan, 0.5)] == [None, 0.5]
+    with pytest.raises(ValueError, match="JSON"):
+        as_json({"number": float(torch.tensor(math.nan))})

@@ -18,7 +18,7 @@ from clearhead.web import effect, effects, without
 from clearhead.web.opening import opened
 from clearhead.web.place import parts_of
 from clearhead.web.session import Session
-from clearhead.web.without import Row, Said
+from clearhead.web.without import Outcome, Row
 from tests.web.heads_opened import name_of, query, refusal
 from tests.web.read_models import TEXT, decoder, encoder, loaded_of, target_of
 from tests.web.test_atlas import hidden_query
@@ -122,7 +122,7 @@ def test_the_largest_weights_come_first_and_each_is_as_if_alone(kind: str, varia
 
 
 def test_no_more_weights_than_a_person_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(effects, "MOST", 3)
+    monkeypatch.setattr(effects, "LISTED", 3)
     check_all(read("decoder", "learned"), "attention", 3)
 
 
@@ -136,6 +136,9 @@ def test_the_pieces_are_the_whole() -> None:
         for each in told(effects.answer, of, "decoder.cross_attention", 0, **{"from": start})["keys"]
     ]
     assert len(whole) == 12
+    for start, count in (("0", 4), ("8", 4), ("11", 1)):
+        some = told(effects.answer, of, "decoder.cross_attention", 0, **{"from": start})
+        assert (some["listed"], len(some["keys"])) == (12, count), "of how many there are each piece says"
     assert [each["key"] for each in parts] == [each["key"] for each in whole]
     for one, other in zip(parts, whole, strict=True):
         check_close(one, other)
@@ -175,7 +178,7 @@ def test_a_query_that_sees_nothing_has_no_weights() -> None:
 
 
 def test_what_is_no_number_is_null() -> None:
-    assert Said(-math.inf, math.nan, "a").told() == {"logit": None, "logprob": None, "best": "a"}
+    assert Outcome(-math.inf, math.nan, "a").described() == {"logit": None, "logprob": None, "best": "a"}
 
 
 def test_the_same_is_said_each_time_and_nothing_stays_on_the_model() -> None:

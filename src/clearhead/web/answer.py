@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, SupportsFloat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,16 @@ def as_json(told: Mapping[str, Any]) -> Answer:
         ValueError: if a number is none.
     """
     return Answer(JSON, json.dumps(told, ensure_ascii=False, allow_nan=False).encode())
+
+
+def finite(number: SupportsFloat | None) -> float | None:
+    """The number, as JSON can say it: None if it is none, NaN or infinite.
+
+    Args:
+        number: a float, or a tensor with one number.
+    """
+    told = None if number is None else float(number)
+    return told if told is not None and math.isfinite(told) else None
 
 
 def packed(header: Mapping[str, Any], arrays: Sequence[tuple[str, NDArray[Any]]]) -> Answer:

@@ -16,7 +16,7 @@ from torch import Tensor
 from clearhead.ops.softmax import at_least_float32
 from clearhead.ops.tap import Ran
 from clearhead.tracing.detectors import first_token_pattern, induction_pattern, previous_token_pattern
-from clearhead.web.answer import Answer, packed
+from clearhead.web.answer import Answer, finite, packed
 from clearhead.web.place import crosses, parts_of
 from clearhead.web.pooling import field_of, pooled, roots
 from clearhead.web.session import Session
@@ -146,4 +146,4 @@ def _ids_of(session: Session, part: str) -> Sequence[int]:
 
 def _plain(layers: Sequence[Tensor]) -> list[list[float | None]]:
     """Numbers of all layers and heads, with five places; None for what is no number."""
-    return [[round(value, 5) if math.isfinite(value) else None for value in each.tolist()] for each in layers]
+    return [[finite(round(value, 5)) for value in each.tolist()] for each in layers]

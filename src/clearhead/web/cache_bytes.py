@@ -31,26 +31,26 @@ def sizes(
     """
     heads, own = config.heads, config.key_value_heads
     grouped = own if 1 < own < heads else middle_divisor(heads)
-    found = {"own": told(config, bytes_each, prompt, ring)}
+    found = {"own": kept_alike(config, bytes_each, prompt, ring)}
     for name, groups in (("multi_head", heads), ("grouped", grouped), ("multi_query", 1)):
         if groups is not None:
-            found[name] = told(replace(config, kv_heads=groups), bytes_each, prompt, ring)
-    return found | {"window": windowed(config, bytes_each, prompt)}
+            found[name] = kept_alike(replace(config, kv_heads=groups), bytes_each, prompt, ring)
+    return found | {"window": kept_by_window(config, bytes_each, prompt)}
 
 
-def told(
+def kept_alike(
     config: DecoderConfig | EncoderDecoderConfig, bytes_each: int, prompt: int, ring: int | None
 ) -> dict[str, Any]:
-    """One line: every layer keeps the last `ring` tokens, or all."""
+    """A cache in which every layer keeps the last `ring` tokens, or all."""
 
     def of(tokens: int) -> int:
         return bytes_each * cache_elements(config, 1, tokens if ring is None else min(tokens, ring), source=0)
 
-    return line(config, ring, of(1), of(prompt), of(config.context))
+    return described(config, ring, of(1), of(prompt), of(config.context))
 
 
-def windowed(config: DecoderConfig | EncoderDecoderConfig, bytes_each: int, prompt: int) -> dict[str, Any]:
-    """One line: each layer keeps what its window may see; where no layer has one, all have a quarter of the context."""
+def kept_by_window(config: DecoderConfig | EncoderDecoderConfig, bytes_each: int, prompt: int) -> dict[str, Any]:
+    """A cache in which each layer keeps what its window may see; where no layer has one, all have a quarter of the context."""
     windows = [sight.window for sight in config.sights]
     if windows == [None] * config.layers:
         windows = [max(1, config.context // PART)] * config.layers
@@ -60,13 +60,13 @@ def windowed(config: DecoderConfig | EncoderDecoderConfig, bytes_each: int, prom
         return a_layer * sum(tokens if window is None else min(tokens, window) for window in windows)
 
     widest = max(window for window in windows if window is not None)
-    return line(config, widest, of(1), of(prompt), of(config.context))
+    return described(config, widest, of(1), of(prompt), of(config.context))
 
 
-def line(
+def described(
     config: DecoderConfig | EncoderDecoderConfig, window: int | None, token: int, prompt: int, context: int
 ) -> dict[str, Any]:
-    """As JSON has it."""
+    """A cache as plain data: bytes of a token, of the prompt and of a full context."""
     heads = config.key_value_heads
     return {"kv_heads": heads, "window": window, "token": token, "prompt": prompt, "context": context}
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from clearhead.generation.request import Request, ends_of
 from clearhead.generation.rows import Group, Reader, Row, cache_for
 from clearhead.generation.stores import Cache, WindowStore
 from clearhead.models.config import DecoderConfig
@@ -54,6 +55,8 @@ class Grown(NamedTuple):
         values: likewise.
         kind: the type of the numbers that are kept.
         ring: how many tokens are kept at most where older ones give way; None where all are.
+        end: the mark with which the model ends its text behind the last step, as `generate` would; None where it goes on.
+        source_flops: of reading the source; 0 where there is none.
     """
 
     prefill_flops: int
@@ -62,22 +65,26 @@ class Grown(NamedTuple):
     values: Tensor
     kind: torch.dtype
     ring: int | None
+    end: int | None
+    source_flops: int
 
 
 def grown(session: Session, steps: int) -> Grown:
     """The prompt read at once, then `steps` tokens, each the most probable one, read one by one.
 
-    It is the reading of `generation`: its groups, its stores. Beside it, without a store, the whole model reads all tokens again.
+    It is the reading of `generation`: its groups, its stores, its ends. Beside it, without a store, the whole model reads all tokens again.
+    A mark that ends the text is not read: nothing is written behind it.
 
     Args:
         session: the prompt of a model that writes.
-        steps: how many tokens, as far as the context goes.
+        steps: how many tokens, as far as the text and the context go.
     """
     model, row = session.loaded.model, Row(list(session.ids), session.source)
     assert isinstance(model, Decoder | EncoderDecoder)
     decoder = model.decoder if isinstance(model, EncoderDecoder) else model
     room = min(steps, decoder.context - len(row.ids))
     costs = Costs.of(session, len(row.ids) + room)
+    ends, end = ends_of(session.loaded, Request(session.text)), None
     stores: list[Cache] = []
     taken: list[Step] = []
 
@@ -93,15 +100,21 @@ def grown(session: Session, steps: int) -> Grown:
         spent = 0
         for _ in range(room):
             # A head may have rows beyond the tokenizer's ids, which stand for nothing.
-            row.ids.append(int(logits[: session.loaded.tokenizer.size].argmax()))
+            best = int(logits[: session.loaded.tokenizer.size].argmax())
+            if best in ends:
+                end = best
+                break
+            row.ids.append(best)
             logits = group.read()[0, -1]
             copy_norms(stores[0], norms)
             length = len(row.ids)
             spent += costs.whole(length)
-            told = compared(logits, model, row) if spent <= AGAIN or not taken else (None, None)
-            taken.append(Step(length - 1, row.ids[-1], costs.step(length), costs.whole(length), *told))
+            apart = compared(logits, model, row) if spent <= AGAIN or not taken else (None, None)
+            taken.append(Step(length - 1, best, costs.step(length), costs.whole(length), *apart))
     ring = stores[0].size if isinstance(stores[0], WindowStore) else None
-    return Grown(costs.whole(len(session.ids)), tuple(taken), norms[0], norms[1], kept_kind(stores[0]), ring)
+    keys, values = norms[..., : len(row.ids)]
+    first, kind = costs.whole(len(session.ids)), kept_kind(stores[0])
+    return Grown(first, tuple(taken), keys, values, kind, ring, end, costs.source)
 
 
 def compared(logits: Tensor, model: Decoder | EncoderDecoder, row: Row) -> tuple[float, float]:
@@ -139,7 +152,8 @@ def copy_norms(store: Cache, norms: Tensor) -> None:
 
     Args:
         store: that has been read with.
-        norms: (2,L,S); tokens that are not kept any more stay as they are.
+        norms: (2,L,S). A token that was let go keeps the norm that it had; one that a long prompt pushed out while it was read, so
+            that no store ever held it, keeps its 0. Which are kept now says `held`, and the header's `ring`.
     """
     places = held(store)
     slots = torch.tensor([place % store.size if isinstance(store, WindowStore) else place for place in places])
@@ -168,7 +182,7 @@ class Costs:
     """
 
     def __init__(self, parts: Sequence[int], head: int, source: int) -> None:
-        self._parts, self._sums, self._head, self._source = parts, list(accumulate(parts)), head, source
+        self._parts, self._sums, self._head, self.source = parts, list(accumulate(parts)), head, source
 
     @classmethod
     def of(cls, session: Session, longest: int) -> Costs:
@@ -182,7 +196,7 @@ class Costs:
         assert isinstance(config, DecoderConfig | EncoderDecoderConfig)
         source = len(session.source)
         each = [flops_per_token(config, length, source=source) for length in range(1, longest + 1)]
-        parts = [sum(told.values()) - told["head"] - told.get("encoder", 0) for told in each]
+        parts = [sum(flops.values()) - flops["head"] - flops.get("encoder", 0) for flops in each]
         return cls(parts, each[0]["head"], source * each[0].get("encoder", 0))
 
     def step(self, length: int) -> int:
@@ -191,4 +205,4 @@ class Costs:
 
     def whole(self, length: int) -> int:
         """Of `length` tokens from the beginning, and the source; the head at the last one alone."""
-        return self._sums[length - 1] + self._head + self._source
+        return self._sums[length - 1] + self._head + self.source

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from clearhead.web.answer import Answer, as_json
-from clearhead.web.head import finite
+from clearhead.web.answer import Answer, as_json, finite
 from clearhead.web.place import number
 from clearhead.web.session import Session
 from clearhead.web.without import answers_something, answers_without, row_of
@@ -29,15 +28,15 @@ def answer(session: Session, query: Mapping[str, str]) -> Answer:
     """
     row = row_of(session, query)
     key = number(query, "key", len(row.weights))
-    told = {**row.told(), "key": key, "weight": finite(row.weights[key])}
+    place = {**row.described(), "key": key, "weight": finite(row.weights[key])}
     if not answers_something(session):
-        return as_json({**told, **dict.fromkeys(("position", "token", "ran", "without_weight", "without_head"))})
+        return as_json({**place, **dict.fromkeys(("position", "token", "ran", "without_weight", "without_head"))})
     found = answers_without(session, row, [key])
     return as_json({
-        **told,
+        **place,
         "position": row.position,
         "token": found.token,
-        "ran": found.ran.told(),
-        "without_weight": found.without_weights[0].told(),
-        "without_head": found.without_head.told(),
+        "ran": found.ran.described(),
+        "without_weight": found.without_weights[0].described(),
+        "without_head": found.without_head.described(),
     })  # fmt: skip

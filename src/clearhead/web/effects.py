@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import torch
 
-from clearhead.web.answer import Answer, as_json
-from clearhead.web.head import finite
+from clearhead.models.encoder import Encoder
+from clearhead.web.answer import Answer, as_json, finite
 from clearhead.web.place import number
 from clearhead.web.session import Session
 from clearhead.web.without import Row, answers_something, answers_without, row_of
 
-MOST = 12
-"""How many weights are looked at."""
+LISTED = 12
+"""How many weights are looked at, at most."""
 PIECE = 4
 """How many of them at once, where a forward is slow: between two pieces a person may go on, and the model is free for what they ask then."""
 
@@ -27,31 +27,49 @@ def answer(session: Session, query: Mapping[str, str]) -> Answer:
             `PIECE` of them, from this one on.
 
     Returns:
-        JSON: `{position, token, ran, without_head, keys, difference}`; `keys` from the largest weight on, `{key, weight, logit, logprob,
-        best}` each. All but `difference` are null for an encoder that says no tokens.
+        JSON: `{position, token, ran, without_head, listed, keys, difference}`; `keys` from the largest weight on, `{key, weight, logit,
+        logprob, best}` each; `listed` how many there are, whatever `from` is. All but `difference` are null for an encoder that says no
+        tokens.
 
     Raises:
         RefusedError: if there is no such head, query or position.
     """
     row = row_of(session, query)
-    told = row.told()
+    place = row.described()
     if not answers_something(session):
-        return as_json({**told, **dict.fromkeys(("position", "token", "ran", "without_head", "keys"))})
-    keys = largest(row)
-    if "from" in query:
-        keys = keys[(start := number(query, "from", MOST)) : start + PIECE]
+        return as_json({**place, **dict.fromkeys(("position", "token", "ran", "without_head", "listed", "keys"))})
+    listed = largest(row)
+    start, count = (number(query, "from", LISTED), PIECE) if "from" in query else (0, LISTED)
+    keys = listed[start : start + count]
     found = answers_without(session, row, keys)
     return as_json({
-        **told,
+        **place,
         "position": row.position,
         "token": found.token,
-        "ran": found.ran.told(),
-        "without_head": found.without_head.told(),
+        "ran": found.ran.described(),
+        "without_head": found.without_head.described(),
+        "listed": len(listed),
         "keys": [
-            {"key": key, "weight": finite(row.weights[key]), **said.told()}
-            for key, said in zip(keys, found.without_weights, strict=True)
+            {"key": key, "weight": finite(row.weights[key]), **outcome.described()}
+            for key, outcome in zip(keys, found.without_weights, strict=True)
         ],
     })  # fmt: skip
+
+
+def questions(session: Session, row: Mapping[str, str], key: int) -> Iterator[list[tuple[str, dict[str, str]]]]:
+    """What a page asks about a row that it shows: of the answer at the end, then of that at the query itself, where it is another.
+
+    Args:
+        session: the forward.
+        row: `part`, `layer`, `head` and `query`.
+        key: the weight that is looked at.
+    """
+    asked = [dict(row)]
+    encodes = isinstance(session.loaded.model, Encoder) or row["part"] == "encoder.attention"
+    if not encodes and int(row["query"]) < len(session.ids) - 1:
+        asked.append({**row, "at": row["query"]})
+    for fields in asked:
+        yield [("effects", fields), ("effect", {**fields, "key": str(key)})]
 
 
 def largest(row: Row) -> list[int]:
@@ -61,4 +79,4 @@ def largest(row: Row) -> list[int]:
         row: of the head.
     """
     order = torch.sort(row.weights, descending=True, stable=True).indices.tolist()
-    return [key for key in order if row.visible[key]][:MOST]
+    return [key for key in order if row.visible[key]][:LISTED]

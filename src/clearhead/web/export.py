@@ -18,7 +18,7 @@ from clearhead.formats.load import Loaded
 from clearhead.messages import UserError
 from clearhead.models.config_encoders import EncoderDecoderConfig
 from clearhead.models.cost import parameters
-from clearhead.web import cache, mask
+from clearhead.web import effects, mask
 from clearhead.web.answer import Answer
 from clearhead.web.answers import answer
 from clearhead.web.files import IMPORTS, MAIN, ROOT, VIEWS, import_map, static_files, with_state
@@ -33,7 +33,7 @@ QUICK = 1 << 28
 """Up to how many parameters × tokens it is computed what would be without a weight, and the pictures of tensors that are not looked at:
 each is a forward."""
 
-FIELDS = ("view", "sort", "drawing", "mask", "steps", "align", "lang")
+FIELDS = ("view", "sort", "drawing", "mask", "steps", "held", "at", "align", "lang")
 """Fields of the state that say how something is shown, beside those that say where the page looks."""
 
 STYLE = re.compile(r'<link rel="stylesheet" href="/static/([\w.-]+)">')
@@ -183,7 +183,7 @@ def _looked_at(place: Place) -> Iterator[Question]:
         yield Question(path, {})
     yield from _seen(place)
     yield from (Question(*each) for each in mask.questions(place.part, place.layer, place.mask))
-    yield Question("cache", {"steps": str(cache.SHOWN)})
+    yield Question("cache", {})
     if place.stage:
         yield Question("stage", {"name": place.stage})
 
@@ -201,7 +201,7 @@ def _beside(session: Session, place: Place) -> Iterator[list[list[Question]]]:
     quick = sum(parameters(session.loaded.config).values()) * (len(session.ids) + len(session.source)) <= QUICK
     yield [[Question("row", {**row, "query": str(query)})] for query in range(queries)]
     if quick:
-        yield [[Question("effects", row), Question("effect", {**row, "key": str(place.key)})]]
+        yield from ([[Question(*each) for each in unit]] for unit in effects.questions(session, row, place.key))
     every = [
         place._replace(
             part=part, layer=layer, head=head, query=min(place.query, count - 1), key=min(place.key, seen - 1)

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from clearhead.web.answer import Answer, packed
+from clearhead.web.answer import Answer, finite, packed
 from clearhead.web.place import place_of
 from clearhead.web.pooling import field_of, pooled, roots
 from clearhead.web.session import Session
@@ -86,11 +86,6 @@ def ranges(seen: NDArray[np.bool_]) -> NDArray[np.uint8] | NDArray[np.float32]:
     if np.array_equal(after - first, count):
         return np.stack([first, after], -1).astype(np.float32)
     return seen.astype(np.uint8)
-
-
-def finite(number: Tensor) -> float | None:
-    """The number, as JSON can say it: None if it is none."""
-    return float(number) if bool(number.isfinite()) else None
 
 
 def _numbers(weights: Tensor, queries: range, keys: range, before: int) -> dict[str, Tensor]:

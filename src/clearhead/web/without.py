@@ -6,7 +6,6 @@ weight is taken out of it by a subtraction, one row of a batch for each, and the
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -19,7 +18,7 @@ from clearhead.models.encoder_decoder import EncoderDecoder
 from clearhead.ops.recompute import scores_of, weights_of
 from clearhead.ops.tap import Ran, Scoped, Tap
 from clearhead.training.fit import evaluating
-from clearhead.web.head import finite
+from clearhead.web.answer import finite
 from clearhead.web.place import Place, number, place_of
 from clearhead.web.session import Session
 from clearhead.web.weighing import first_row, one_head
@@ -49,12 +48,12 @@ class Row(NamedTuple):
     visible: Tensor
     difference: float | None
 
-    def told(self) -> dict[str, float | int | str | None]:
+    def described(self) -> dict[str, float | int | str | None]:
         """What an answer says of it."""
         return {**self.place.told(), "query": self.query, "difference": self.difference}
 
 
-class Said(NamedTuple):
+class Outcome(NamedTuple):
     """What the model says with something taken away.
 
     Args:
@@ -67,10 +66,9 @@ class Said(NamedTuple):
     logprob: float
     best: str
 
-    def told(self) -> dict[str, float | str | None]:
+    def described(self) -> dict[str, float | str | None]:
         """As plain data; what is no number is None."""
-        numbers = {"logit": self.logit, "logprob": self.logprob}
-        return {**{name: each if math.isfinite(each) else None for name, each in numbers.items()}, "best": self.best}
+        return {"logit": finite(self.logit), "logprob": finite(self.logprob), "best": self.best}
 
 
 class Answers(NamedTuple):
@@ -86,9 +84,9 @@ class Answers(NamedTuple):
 
     id: int
     token: str
-    ran: Said
-    without_weights: list[Said]
-    without_head: Said
+    ran: Outcome
+    without_weights: list[Outcome]
+    without_head: Outcome
 
 
 class Taken(Tap):
@@ -168,7 +166,7 @@ def answers_without(session: Session, row: Row, keys: Sequence[int]) -> Answers:
     id = int(logits[0].argmax())
     logprobs, best = logits.log_softmax(-1)[:, id], logits.argmax(-1)
     pieces = session.loaded.tokenizer.pieces([id, *best.tolist()])
-    every = [Said(*each) for each in zip(logits[:, id].tolist(), logprobs.tolist(), pieces[1:], strict=True)]
+    every = [Outcome(*each) for each in zip(logits[:, id].tolist(), logprobs.tolist(), pieces[1:], strict=True)]
     return Answers(id, pieces[0], every[0], every[1:-1], every[-1])
 
 

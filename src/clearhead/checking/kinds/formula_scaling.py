@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
 from collections.abc import Iterator
@@ -10,6 +11,20 @@ from clearhead.checking.kinds.formula_scale import Scale, named, scale_of, softe
 from clearhead.checking.kinds.formula_stages import Scene, fault
 from clearhead.checking.report import Fault
 from clearhead.messages import say
+
+CONFIGURED = r"\b(scal\w*)\s*=\s*(?:self\.)?(?:config|cfg|args)\.\w*(?:scal|multiplier)\w*"
+UNSCALED = (
+    r"class\s+\w*t5|\bt5\b.{0,80}(scal|bias)|(scal|bias).{0,80}\bt5\b|\brel(ative)?[_ -]?(pos|bias|att)|cosine|qk_?norm|"
+    # Luong's scores have none.
+    r"\bluong|bilinear|\bscore\s*\(\w+,\s*\w+\)\s*="
+)
+"""Words for scores without a scale. That T5 is mentioned says nothing of the scale."""
+OWN_UNSCALED = r"temperature|\btau\b"
+"""Words that mean that only where the scores are made: a model that samples has a temperature, too."""
+
+
+class Nothing:
+    """In place of a module where there is none."""
 
 
 def scaled(scene: Scene, other: bool) -> tuple[list[Fault], bool]:
@@ -53,19 +68,60 @@ def _rooted(scene: Scene) -> bool:
 
 def _stated(scene: Scene, found: float, name: str, scale: Scale) -> bool:
     """Whether a scale that is none of the usual is meant: no scale beside a learnt bias, as in T5, or 1/d by muP."""
-    words = {
-        "scale.missing": r"\bt5\b|\brel(ative)?[_ -]?(pos|bias|att)|cosine|temperature|\btau\b|qk_?norm|"
-        # Luong's scores have none.
-        r"\bluong|bilinear|\bscore\s*\(\w+,\s*\w+\)\s*=",
-        "scale.twice": r"\bmu-?p\b|µp|μp|mup_|use_mup",
-    }
-    if name == "scale.missing" and scale.bias and re.search("bias", scene.source, re.IGNORECASE):
+    if _configured(scene, found):
         return True
-    del found
-    if re.search(r"\bscal\w*\s*=\s*(self\.)?(config|cfg|args)\.\w*(scal|multiplier)\w*", scene.source) is not None:
-        # A number of the configuration, whatever it is.
+    if name == "scale.twice":
+        return re.search(r"\bmu-?p\b|µp|μp|mup_|use_mup", scene.source, re.IGNORECASE) is not None
+    if name != "scale.missing" or _kept(scene):
+        return False
+    if scale.bias and re.search("bias", scene.source, re.IGNORECASE):
         return True
-    if name == "scale.missing" and re.search(r"temperature\s*=\s*[^,\n]*(sqrt|\*\*\s*0?\.5)", scene.source):
+    if re.search(r"temperature\s*=\s*[^,\n]*(sqrt|\*\*\s*0?\.5)", scene.source):
         # A temperature that is the root of a width is the usual scale by another name.
         return False
-    return name in words and re.search(words[name], scene.source, re.IGNORECASE) is not None
+    words = re.search(UNSCALED, scene.source, re.IGNORECASE) or re.search(OWN_UNSCALED, _own_text(scene), re.IGNORECASE)
+    return words is not None
+
+
+def _configured(scene: Scene, found: float) -> bool:
+    """Whether the scale is a number of the configuration, whatever it is; a switch of that name is one only where it is off."""
+    for match in re.finditer(CONFIGURED, scene.source):
+        value = getattr(_own(scene), match.group(1), None)
+        if value is None or not isinstance(value, (bool, int, float)):
+            return True
+        if isinstance(value, bool):
+            if not value:
+                return True
+            continue
+        usual = 1 / math.sqrt(scene.core.q.shape[-1])
+        powers = [abs(value) ** power for power in (1, -1, 0.5, -0.5, 2, -2)] if value else []
+        if any(math.isclose(found, factor * power, rel_tol=1e-5) for factor in (1, usual) for power in powers):
+            return True
+    return False
+
+
+def _kept(scene: Scene) -> bool:
+    """Whether the part that makes the scores keeps the usual scale as a number under its name: words about others do not excuse then that it is not used.
+
+    One that undoes the scale of the fused kernel has it for that; one that is used only if a switch says so is no promise.
+    """
+    if scene.core.pairs is None or re.search(r"\bif\b[^\n:(]*\bself\.\w*scal", _own_text(scene)):
+        return False
+    root = math.sqrt(scene.core.q.shape[-1])
+    kept = [value for name, value in vars(_own(scene)).items() if re.search(r"scal|temperature|sqrt|norm_factor", name)]
+    numbers = [float(value) for value in kept if isinstance(value, (int, float)) and not isinstance(value, bool)]
+    return any(math.isclose(number, usual, rel_tol=1e-5) for number in numbers for usual in (root, 1 / root))
+
+
+def _own(scene: Scene) -> object:
+    """The part in which the scores are made; for a function something without attributes."""
+    parts = dict(scene.module.named_modules()) if scene.module is not None else {}
+    return parts.get(scene.graph.record.ops[scene.core.start].module, Nothing())
+
+
+def _own_text(scene: Scene) -> str:
+    """The text of the class in which the scores are made; all of it where that cannot be read."""
+    try:
+        return inspect.getsource(type(_own(scene))) if not isinstance(_own(scene), Nothing) else scene.source
+    except (OSError, TypeError):
+        return scene.source

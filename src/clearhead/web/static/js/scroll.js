@@ -1,10 +1,13 @@
 // @ts-check
 /** One column of sections: going to one, and knowing which one a person looks at. */
 
-import { current, go } from "clearhead/state.js";
+import { current, go, keepStanding } from "clearhead/state.js";
 
 /** Whether the page, and not the person, moves the column. */
 let ours = true;
+
+/** Where the top of the section stood that the person came back to, in pixels from that of the window; null: it begins there. @type {number | null} */
+let stood = null;
 
 /**
  * Goes to a section, because a person chose it.
@@ -12,7 +15,7 @@ let ours = true;
  */
 export function reach(id) {
   go({ view: id }, { step: true });
-  ours = true;
+  [ours, stood] = [true, null];
   const section = document.getElementById(`view-${id}`);
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
   section?.scrollIntoView({ behavior: calm ? "auto" : "smooth", block: "start" });
@@ -24,12 +27,25 @@ export function reach(id) {
  * @param {string} id
  */
 export function settle(id) {
-  if (!ours || scrollY + (id === "tokens" ? 0 : 1) <= 0) return;
+  // Of a page that nobody has moved yet the first section is in sight, with the prompt above it.
+  if (!ours || (id === "tokens" && scrollY <= 0 && stood === null)) return;
   const section = document.getElementById(`view-${id}`);
+  if (section && stood !== null) return scrollBy({ top: section.getBoundingClientRect().top - stood, behavior: "instant" });
   section?.scrollIntoView({ block: "start" });
   // The box of the tensor that is open may stand far below the title, on a phone behind the sheet with its numbers.
   const box = section?.querySelector("[data-stage][aria-pressed=true]")?.getBoundingClientRect();
   if (box && box.bottom > innerHeight / 2) scrollBy(0, box.top - innerHeight * 0.3);
+}
+
+/** Has the browser's back button show what was seen, where it stood: the browser itself knows nothing of sections that are still drawn. */
+export function comeBack() {
+  history.scrollRestoration = "manual";
+  const found = () => {
+    [ours, stood] = [true, typeof history.state === "number" ? history.state : null];
+    settle(current().view);
+  };
+  addEventListener("hashchange", found);
+  found();
 }
 
 /**
@@ -37,6 +53,7 @@ export function settle(id) {
  * @param {string[]} ids
  */
 export function follow(ids) {
+  keepStanding(() => document.getElementById(`view-${current().view}`)?.getBoundingClientRect().top ?? null);
   for (const kind of ["wheel", "touchmove", "pointerdown", "keydown"]) addEventListener(kind, () => (ours = false), { passive: true });
   let timer = 0;
   addEventListener("scroll", () => {

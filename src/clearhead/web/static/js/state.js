@@ -7,7 +7,7 @@
 
 /**
  * @typedef {object} State
- * @property {string} view the section that the person looks at: tokens, flow, atlas, head or cell
+ * @property {string} view the section that the person looks at, by its name in `views.js`
  * @property {string | null} text the prompt; null before one was typed: an example is opened
  * @property {string | null} target what an encoder-decoder has written so far
  * @property {string} part attention, or encoder.attention, decoder.attention, decoder.cross_attention
@@ -44,8 +44,8 @@
  * @property {string} id its name; the strings `ID.title` and `ID.caption` stand above it
  * @property {(element: HTMLElement, state: State, api: Api, say: Say) => Promise<void> | void} show draws into the element. It is called
  *   again with the same element when the state changed, and with a new, empty one when the prompt, the language or the theme did
- * @property {(event: KeyboardEvent, state: State) => Partial<State> | null} [keys] what a key changes while the focus is in this section;
- *   null leaves the key to the browser
+ * @property {(event: KeyboardEvent, state: State, element: HTMLElement) => Partial<State> | null} [keys] what a key changes while the focus
+ *   is in this section, whose element is that of `show`; null leaves the key to the browser
  * @property {(model: any) => boolean} [fits] whether the section means anything for the model; it does for all where this is left out
  * @property {(keyof State)[]} [uses] the fields after whose change it is drawn again; all of them where this is left out
  */
@@ -70,8 +70,20 @@ export const FIRST = Object.freeze({
   theme: "",
 });
 
+/** Fields that are one of a few words; another one is as if it were not there. @type {Partial<Record<keyof State, string[]>>} */
+const WORDS = {
+  sort: ["", "previous", "induction", "sink", "entropy"],
+  drawing: ["", "arcs"],
+  align: ["", "layer", "head"],
+  lang: ["en", "zh"],
+  theme: ["", "light", "dark"],
+};
+
 /** @type {State} */
 let now = { ...FIRST };
+
+/** Where what the person looks at stands in the window, told by `scroll.js`. @type {() => unknown} */
+let standing = () => null;
 
 /** @type {((state: State, before: State) => void)[]} */
 const watchers = [];
@@ -87,11 +99,11 @@ export function parsed(hash, rest = FIRST) {
   const found = { ...rest };
   for (const [name, value] of new URLSearchParams(hash.replace(/^#/, ""))) {
     if (!Object.hasOwn(FIRST, name)) continue;
+    const words = WORDS[/** @type {keyof State} */ (name)];
+    if (words && !words.includes(value)) continue;
     if (typeof FIRST[/** @type {keyof State} */ (name)] !== "number") found[name] = value;
     else if (/^\d{1,7}$/.test(value)) found[name] = Number(value);
   }
-  if (found.lang !== "zh") found.lang = "en";
-  if (found.theme !== "light" && found.theme !== "dark") found.theme = "";
   return /** @type {State} */ (/** @type {unknown} */ (found));
 }
 
@@ -122,7 +134,7 @@ export function go(change, { step = false } = {}) {
   const before = now;
   now = { ...now, ...change };
   if (address(now) === address(before)) return;
-  remember(step);
+  remember(step, before);
   for (const each of watchers) each(now, before);
 }
 
@@ -140,28 +152,46 @@ export function watch(watcher) {
  */
 export function begin(first) {
   now = parsed(location.hash, first);
+  clean();
   addEventListener("hashchange", () => {
     clearTimeout(pending);
     const before = now;
     now = parsed(location.hash, { ...first, lang: now.lang, theme: now.theme });
+    clean();
     if (address(now) !== address(before)) for (const each of watchers) each(now, before);
   });
 }
 
-let pending = 0;
-
-/** @param {boolean} step */
-function remember(step) {
-  clearTimeout(pending);
-  if (step) return write("pushState");
-  // A key that is held changes the state thirty times a second; a browser counts how often a page writes its address.
-  pending = setTimeout(() => write("replaceState"), 80);
+/** What made no sense in an address does not stay there. */
+function clean() {
+  if (location.hash && location.hash !== address(now)) write("replaceState", now, history.state);
 }
 
-/** @param {"pushState" | "replaceState"} how */
-function write(how) {
+/**
+ * Has `tell` say, whenever the person goes a step on, where what they looked at stood: the browser gives it back as `history.state`.
+ * @param {() => unknown} tell
+ */
+export function keepStanding(tell) {
+  standing = tell;
+}
+
+let pending = 0;
+
+/** @param {boolean} step @param {State} before */
+function remember(step, before) {
+  clearTimeout(pending);
+  if (step) {
+    write("replaceState", before, standing());
+    return write("pushState", now, null);
+  }
+  // A key that is held changes the state thirty times a second; a browser counts how often a page writes its address.
+  pending = setTimeout(() => write("replaceState", now, null), 80);
+}
+
+/** @param {"pushState" | "replaceState"} how @param {State} state @param {unknown} held */
+function write(how, state, held) {
   try {
-    history[how](null, "", address(now));
+    history[how](held, "", address(state));
   } catch (error) {
     // A frame without an origin of its own (a notebook) may be refused; the state here is what is shown.
     if (!(error instanceof DOMException)) throw error;
