@@ -9,8 +9,10 @@ const TOLD = [
   ["Tab", "help.tab"],
   ["← → ↑ ↓", "help.arrows"],
   ["Enter", "help.enter"],
+  ["Page Up, Page Down", "help.layer"],
+  ["[ ]", "help.head"],
   ["+ − 0", "help.zoom"],
-  ["1 … 8", "help.numbers"],
+  ["1 … {count}", "help.numbers"],
   ["/", "help.slash"],
   ["?", "help.question"],
   ["Esc", "help.escape"],
@@ -19,9 +21,10 @@ const TOLD = [
 /**
  * The dialog of the keys and of the page's words.
  * @param {import("clearhead/state.js").Say} say
+ * @param {number} count how many sections there are
  */
-export function help(say) {
-  const rows = TOLD.map(([key, told]) => make("tr", {}, make("th", { scope: "row" }, make("kbd", {}, key)), make("td", {}, say(told))));
+export function help(say, count) {
+  const rows = TOLD.map(([key, told]) => make("tr", {}, make("th", { scope: "row" }, make("kbd", {}, key.replace("{count}", String(count)))), make("td", {}, say(told))));
   const dialog = make("dialog", { id: "help", "aria-labelledby": "help-title", class: "help" },
     make("h2", { id: "help-title" }, say("help.title")),
     make("p", {}, say("help.about")),
@@ -43,8 +46,10 @@ export function listen(views, reach) {
     const target = event.target instanceof Element ? event.target : null;
     if (target?.closest("input, textarea, select, dialog")) return;
     if (ofPage(event, views, reach)) return event.preventDefault();
-    const view = views.find(({ id }) => id === target?.closest("section[data-view]")?.getAttribute("data-view"));
-    const change = view?.keys?.(event, current());
+    const section = target?.closest("section[data-view]");
+    const view = views.find(({ id }) => id === section?.getAttribute("data-view"));
+    const body = section?.querySelector(".body");
+    const change = body instanceof HTMLElement ? view?.keys?.(event, current(), body) : null;
     if (!change) return;
     event.preventDefault();
     go(change);
