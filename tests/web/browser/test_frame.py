@@ -45,3 +45,43 @@ def test_the_form_has_room_for_what_is_typed(visit: Visit, name: str, width: int
     page.js("""() => { const { style } = document.querySelector("form.prompt");
         [style.display, style.gridTemplateColumns] = ["grid", "4rem minmax(0, 1fr) 3.2rem"]; }""")
     assert faults(page.js(FORM), width)
+
+
+TOP = "(name) => document.getElementById(`title-${name}`).getBoundingClientRect().top"
+
+
+def test_the_way_back_shows_what_was_seen_where_it_stood(visit: Visit) -> None:
+    page = visit().open(view="tokens", lang="en", text=TEXTS["bytes"])
+    page.press("4")
+    page.page.mouse.wheel(0, 130)
+    page.page.wait_for_timeout(300)
+    stood = page.js(TOP, "head")
+    assert stood < 0, "the wheel moved it"
+    page.press("6")
+    page.write("another prompt")
+    for view, where in (("mask", None), ("head", stood), ("tokens", None)):
+        before = page.js(TOP, "mask")
+        page.page.go_back()
+        page.until(lambda view=view: page.state()["view"] == view)
+        page.drawn()
+        page.page.wait_for_timeout(250)
+        assert page.state()["view"] == view
+        assert page.state()["text"] == TEXTS["bytes"]
+        if where is not None:
+            assert abs(page.js(TOP, view) - where) < 2
+            assert abs(before - page.js(TOP, "mask")) > 100, "planted: the column did not move"
+    assert page.js("() => scrollY") == 0
+    # Whoever moves then is followed again.
+    page.page.mouse.move(600, 500)
+    page.page.mouse.wheel(0, 30)
+    page.page.wait_for_timeout(300)
+    assert page.state()["view"] == "tokens"
+
+
+def test_a_link_that_makes_no_sense_opens_what_it_can(visit: Visit) -> None:
+    page = visit().open(view="bogus", lang="en", text="abc", target="b", sort="q", drawing="x", align="y", theme="pink")
+    assert page.texts("#notice") == [""]
+    page.page.wait_for_timeout(150)
+    address = page.js("() => location.hash")
+    assert not [each for each in ("bogus", "target", "sort", "drawing", "align", "theme") if each in address], address
+    assert "text=abc" in address

@@ -33,9 +33,6 @@ const BESIDE = 256;
 /** @type {WeakMap<HTMLElement, Panel>} */
 const panels = new WeakMap();
 
-/** @type {Panel | null} */
-let latest = null;
-
 /** @type {import("clearhead/state.js").View} */
 export const view = { id: "atlas", show, keys, uses: ["part", "layer", "head", "sort"] };
 
@@ -50,7 +47,6 @@ async function show(element, state, api, say) {
     const { room } = panel;
     new ResizeObserver(() => room.isConnected && lay(/** @type {Panel} */ (panels.get(element)), say)).observe(element);
   }
-  latest = panel;
   panel.state = state;
   lay(panel, say);
   enlarge(panel, say);
@@ -170,10 +166,9 @@ function enlarge(panel, say) {
   panel.table.speak([headName(place, say), ...scores.map((each) => each.join(" "))].join(", "));
 }
 
-/** @param {KeyboardEvent} event @param {State} state @returns {Partial<State> | null} */
-function keys(event, state) {
-  if (!latest || !(event.target instanceof HTMLCanvasElement)) return null;
-  const grid = latest.grids.find(({ above }) => above === event.target);
+/** @param {KeyboardEvent} event @param {State} state @param {HTMLElement} element @returns {Partial<State> | null} */
+function keys(event, state, element) {
+  const grid = panels.get(element)?.grids.find(({ above }) => above === event.target);
   if (!grid) return null;
   const place = { layer: state.layer, head: state.head };
   if (event.key === "Enter" || event.key === " ") {

@@ -15,8 +15,8 @@ import { turns } from "clearhead/turns.js";
 
 const PAIRS = 64;
 
-/** @type {{queries: number, keys: number}} */
-let lengths = { queries: 1, keys: 1 };
+/** How many tokens there are to choose from in an element. @type {WeakMap<HTMLElement, {queries: number, keys: number}>} */
+const sizes = new WeakMap();
 
 /** @type {import("clearhead/state.js").View} */
 export const view = { id: "cell", show, keys, uses: ["part", "layer", "head", "query", "key"] };
@@ -26,7 +26,8 @@ async function show(element, state, api, say) {
   const { part, layer, head, query, key } = state;
   const told = await api.get("tokens");
   const labels = labelsOf(/** @type {any} */ (told.header), part);
-  lengths = { queries: labels.queries.length, keys: labels.keys.length };
+  const lengths = { queries: labels.queries.length, keys: labels.keys.length };
+  sizes.set(element, lengths);
   if (!lengths.queries || !lengths.keys) return element.replaceChildren(make("p", {}, say("cell.empty")));
   const [{ header: cell }, row] = await Promise.all([api.get("cell", { part, layer, head, query, key }), api.get("row", { part, layer, head, query })]);
   if (!element.firstChild) element.append(make("div", { class: "row-of-tools" }, ...choosers(state, api.model(), say), ...positions(labels, say)), make("div", { class: "steps", tabindex: 0 }), make("div", { class: "effect" }));
@@ -173,9 +174,10 @@ function card({ title, told, formula, picture }, place) {
     make("p", { class: "caption" }, told), make("p", { class: "cell-formula" }, ...formula), picture);
 }
 
-/** @param {KeyboardEvent} event @param {State} state @returns {Partial<State> | null} */
-function keys(event, state) {
-  if (event.target instanceof HTMLSelectElement) return null;
+/** @param {KeyboardEvent} event @param {State} state @param {HTMLElement} element @returns {Partial<State> | null} */
+function keys(event, state, element) {
+  const lengths = sizes.get(element);
+  if (!lengths || event.target instanceof HTMLSelectElement) return null;
   const within = (/** @type {number} */ place, /** @type {number} */ length) => Math.max(0, Math.min(length - 1, place));
   if (event.key === "ArrowUp" || event.key === "ArrowDown") return { query: within(state.query + (event.key === "ArrowUp" ? -1 : 1), lengths.queries) };
   if (event.key === "ArrowLeft" || event.key === "ArrowRight") return { key: within(state.key + (event.key === "ArrowLeft" ? -1 : 1), lengths.keys) };

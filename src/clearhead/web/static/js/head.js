@@ -47,8 +47,6 @@ const LISTED = 10;
 
 /** @type {WeakMap<HTMLElement, Panel>} */
 const panels = new WeakMap();
-/** @type {Panel | null} */
-let latest = null;
 
 /** @type {import("clearhead/state.js").View} */
 export const view = { id: "head", show, keys, uses: ["part", "layer", "head", "query", "key", "drawing"] };
@@ -57,7 +55,6 @@ export const view = { id: "head", show, keys, uses: ["part", "layer", "head", "q
 async function show(element, state, api, say) {
   const { part, layer, head, query } = state;
   const panel = panels.get(element) ?? built(element, state, say);
-  latest = panel;
   const [told, answer] = await Promise.all([api.get("tokens"), api.get("head", { part, layer, head })]);
   panel.state = state;
   panel.labels = labelsOf(/** @type {any} */ (told.header), part);
@@ -259,11 +256,12 @@ function numbers(panel, row) {
   panel.table.speak(`${token} → ${placed(labels.keys, state.key)}: ${at}. ${line}`);
 }
 
-/** @param {KeyboardEvent} event @param {State} state @returns {Partial<State> | null} */
-function keys(event, state) {
-  if (!latest?.answer || event.target instanceof HTMLSelectElement || event.target instanceof HTMLInputElement) return null;
-  const { tall, wide } = fields(latest);
-  const { queries, keys: count } = latest.answer.header;
+/** @param {KeyboardEvent} event @param {State} state @param {HTMLElement} element @returns {Partial<State> | null} */
+function keys(event, state, element) {
+  const panel = panels.get(element);
+  if (!panel?.answer || event.target instanceof HTMLSelectElement || event.target instanceof HTMLInputElement) return null;
+  const { tall, wide } = fields(panel);
+  const { queries, keys: count } = panel.answer.header;
   const within = (/** @type {number} */ place, /** @type {number} */ length) => Math.max(0, Math.min(length - 1, place));
   const by = event.shiftKey ? 8 : 1;
   if (event.key === "ArrowUp" || event.key === "ArrowDown") return { query: within(state.query + (event.key === "ArrowUp" ? -1 : 1) * tall * by, queries) };

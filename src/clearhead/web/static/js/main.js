@@ -85,9 +85,12 @@ function surround() {
   byId("tabs").setAttribute("aria-label", say("frame.views"));
   byId("foot").replaceChildren(...foot(say));
   byId("help")?.remove();
-  document.body.append(help(say));
+  document.body.append(help(say, views.length));
   showPrompt(byId("prompt"), state, model, say, file);
 }
+
+/** The section of that name, or the first one. @param {string} name */
+const viewed = (name) => (views.find(({ id }) => id === name) ?? views[0]).id;
 
 /** One forward of the model on the prompt of the state; then every section is drawn. */
 async function openPrompt() {
@@ -99,11 +102,12 @@ async function openPrompt() {
   document.body.classList.add("busy");
   try {
     const given = text === null ? { text: example.text, target: example.target ?? null } : { text, target };
-    if (model.kind === "encoder_decoder") given.target ??= "";
+    // A target in the address of another model's page means nothing to this one.
+    given.target = model.kind === "encoder_decoder" ? given.target ?? "" : null;
     const opened = await open(given.text, given.target, mine.signal);
     if (mine.signal.aborted) return;
     calm();
-    place(resolved({ ...current(), ...given }, model, opened));
+    place(resolved({ ...current(), ...given, view: viewed(current().view) }, model, opened));
     keepingFocus(() => showPrompt(byId("prompt"), current(), model, say, file));
     document.body.classList.remove("busy");
     await drawAll(true);
@@ -127,7 +131,9 @@ async function changed(state, before) {
   const renewed = state.lang !== before.lang || state.theme !== before.theme;
   if (renewed) frame();
   if (placing) return;
-  if (state.text !== before.text || state.target !== before.target) return openPrompt();
+  // What the server said is said anew in the other language.
+  const said = state.lang !== before.lang && byId("notice").firstChild;
+  if (said || state.text !== before.text || state.target !== before.target) return openPrompt();
   if (document.body.classList.contains("busy")) return;
   const opened = apiOf().opened();
   if (!opened) return;

@@ -64,7 +64,7 @@ function examples(model, state, say) {
     "aria-pressed": String(text === state.text && target === state.target),
     onclick: () => go({ text, target, query: -1, key: -1 }, { step: true }),
   }, shortened(target ? `${text} → ${target}` : text)));
-  return make("div", { class: "examples" }, make("span", { class: "quiet" }, say("prompt.examples")), ...chips,
+  return make("div", { class: "examples" }, chips.length ? make("span", { class: "quiet" }, say("prompt.examples")) : null, ...chips,
     make("span", { class: "quiet hint" }, say("prompt.hint")));
 }
 

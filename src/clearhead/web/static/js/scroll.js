@@ -37,23 +37,20 @@ export function settle(id) {
   if (box && box.bottom > innerHeight / 2) scrollBy(0, box.top - innerHeight * 0.3);
 }
 
-/** Has the browser's back button show what was seen, where it stood: the browser itself knows nothing of sections that are still drawn. */
-export function comeBack() {
-  history.scrollRestoration = "manual";
-  const found = () => {
-    [ours, stood] = [true, typeof history.state === "number" ? history.state : null];
-    settle(current().view);
-  };
-  addEventListener("hashchange", found);
-  found();
-}
-
 /**
- * Writes the section that a person scrolled to into the state.
+ * Writes the section that a person scrolled to into the state, and has the browser's back button show what was seen, where it stood.
  * @param {string[]} ids
  */
 export function follow(ids) {
-  keepStanding(() => document.getElementById(`view-${current().view}`)?.getBoundingClientRect().top ?? null);
+  // The browser's own way back knows nothing of sections that are still to be drawn.
+  history.scrollRestoration = "manual";
+  const back = () => {
+    [ours, stood] = [true, typeof history.state === "number" ? history.state : null];
+    settle(current().view);
+  };
+  addEventListener("hashchange", back);
+  back();
+  keepStanding(({ view }) => document.getElementById(`view-${view}`)?.getBoundingClientRect().top ?? null);
   for (const kind of ["wheel", "touchmove", "pointerdown", "keydown"]) addEventListener(kind, () => (ours = false), { passive: true });
   let timer = 0;
   addEventListener("scroll", () => {

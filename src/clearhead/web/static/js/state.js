@@ -70,19 +70,19 @@ export const FIRST = Object.freeze({
   theme: "",
 });
 
-/** Fields that are one of a few words; another one is as if it were not there. @type {Partial<Record<keyof State, string[]>>} */
-const WORDS = {
+/** Fields that are one of a few words; another one is as if it were not there. @type {Map<string, string[]>} */
+const WORDS = new Map(Object.entries({
   sort: ["", "previous", "induction", "sink", "entropy"],
   drawing: ["", "arcs"],
   align: ["", "layer", "head"],
   lang: ["en", "zh"],
   theme: ["", "light", "dark"],
-};
+}));
 
 /** @type {State} */
 let now = { ...FIRST };
 
-/** Where what the person looks at stands in the window, told by `scroll.js`. @type {() => unknown} */
+/** Where what the person looks at stands in the window, told by `scroll.js`. @type {(state: State) => unknown} */
 let standing = () => null;
 
 /** @type {((state: State, before: State) => void)[]} */
@@ -99,8 +99,7 @@ export function parsed(hash, rest = FIRST) {
   const found = { ...rest };
   for (const [name, value] of new URLSearchParams(hash.replace(/^#/, ""))) {
     if (!Object.hasOwn(FIRST, name)) continue;
-    const words = WORDS[/** @type {keyof State} */ (name)];
-    if (words && !words.includes(value)) continue;
+    if (WORDS.get(name)?.includes(value) === false) continue;
     if (typeof FIRST[/** @type {keyof State} */ (name)] !== "number") found[name] = value;
     else if (/^\d{1,7}$/.test(value)) found[name] = Number(value);
   }
@@ -169,7 +168,7 @@ function clean() {
 
 /**
  * Has `tell` say, whenever the person goes a step on, where what they looked at stood: the browser gives it back as `history.state`.
- * @param {() => unknown} tell
+ * @param {(state: State) => unknown} tell
  */
 export function keepStanding(tell) {
   standing = tell;
@@ -181,7 +180,7 @@ let pending = 0;
 function remember(step, before) {
   clearTimeout(pending);
   if (step) {
-    write("replaceState", before, standing());
+    write("replaceState", before, standing(before));
     return write("pushState", now, null);
   }
   // A key that is held changes the state thirty times a second; a browser counts how often a page writes its address.
