@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.resources import files
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,12 @@ ALL = [*(("decoder", each) for each in DECODERS), *(("pair", each) for each in W
 
 
 def session_of(kind: str, variant: str, text: str = SHORT) -> Session:
-    return opened(loaded_of(kind, variant), text, target_of(kind))
+    return opened(endless(loaded_of(kind, variant)), text, target_of(kind))
+
+
+def endless(loaded: Loaded) -> Loaded:
+    """A model that writes on past the mark that ends a text, so that there are steps."""
+    return replace(loaded, ends=(-1,))
 
 
 def told(of: Session, steps: int = 4) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -105,10 +110,37 @@ def test_it_writes_what_generation_writes() -> None:
     assert [step["id"] for step in told(of, 6)[0]["steps"]] == written
     # Planted: another prompt.
     assert generate(of.loaded, "The little dog", max_tokens=6, temperature=0, eos=()).ids != written
-    paired = opened(loaded_of("pair", "T5"), SHORT, None)
+    paired = opened(endless(loaded_of("pair", "T5")), SHORT, None)
     assert [step["id"] for step in told(paired, 6)[0]["steps"]] == generate(
         paired.loaded, SHORT, max_tokens=6, temperature=0, eos=()
     ).ids
+
+
+def check_end(of: Session, text: str) -> None:
+    """It ends where generation ends; the mark itself is not read."""
+    header, arrays = told(of, 6)
+    written = generate(of.loaded, text, max_tokens=6, temperature=0)
+    assert written.finish_reason == "eos"
+    *ids, end = written.ids
+    assert [step["id"] for step in header["steps"]] == ids
+    assert header["end"] == of.loaded.tokenizer.pieces([end])[0]
+    assert arrays["keys"].shape[1] == len(of.ids) + len(header["steps"])
+
+
+def test_it_ends_at_the_mark_that_ends_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    at_once = opened(loaded_of("pair", "T5"), SHORT, None)
+    check_end(at_once, SHORT)
+    assert told(at_once)[0]["steps"] == []
+    going_on = opened(load(str(builtin())), "The little cat")
+    ids = [step["id"] for step in told(going_on, 6)[0]["steps"]]
+    assert told(going_on, 6)[0]["end"] is None
+    third = next(id for place, id in enumerate(ids) if place > 1 and id not in ids[:place])
+    later = opened(replace(going_on.loaded, ends=(third,)), "The little cat")
+    check_end(later, "The little cat")
+    # Planted: the ends of another model.
+    monkeypatch.setattr(cache_steps, "ends_of", lambda *_: frozenset())
+    with pytest.raises(AssertionError):
+        check_end(later, "The little cat")
 
 
 def check_flops(of: Session) -> None:
@@ -217,7 +249,6 @@ def test_the_answer_is_the_same_each_time_and_leaves_the_model_as_it_was() -> No
 def test_what_is_not_there_is_refused_in_one_line() -> None:
     of = session_of("decoder", "learned")
     for query, line in (
-        ({}, say("heads.missing", name="steps")),
         ({"steps": "33"}, say("heads.outside", name="steps", value=33, last=32)),
         ({"steps": "-1"}, say("heads.not_a_number", name="steps", value="-1", last=32)),
     ):
@@ -229,6 +260,23 @@ def test_what_is_not_there_is_refused_in_one_line() -> None:
     assert (caught.value.status, str(caught.value)) == (400, say("cache.encoder"))
 
 
-def test_the_page_asks_what_a_file_holds() -> None:
-    script = (files("clearhead.web") / "static" / "js" / "cache.js").read_text("utf-8")
-    assert f"const ASKED = {cache.SHOWN};" in script
+def test_where_nothing_is_said_the_page_has_its_steps() -> None:
+    of = session_of("decoder", "learned")
+    assert cache.answer(of, {}) == cache.answer(of, {"steps": str(cache.STEPS)}) != cache.answer(of, {"steps": "4"})
+    assert told(of, cache.MOST_STEPS)[0]["asked"] == 32
+
+
+def test_reading_the_source_again_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    of = session_of("pair", "T5")
+    config, source = of.loaded.config, len(of.source)
+
+    def check() -> None:
+        assert told(of)[0]["source_flops"] == source * flops_per_token(config, 1, source=source)["encoder"] > 0
+
+    check()
+    assert told(session_of("decoder", "learned"))[0]["source_flops"] == 0
+    monkeypatch.setattr(
+        cache_steps, "flops_per_token", lambda *given, source: flops_per_token(*given, source=source + 1)
+    )
+    with pytest.raises(AssertionError):
+        check()
