@@ -20,6 +20,8 @@
  * @property {string} drawing how a head is drawn: "" (matrix) or "arcs"
  * @property {string} mask another mask than the model's own, as `GET mask` takes it: "causal.window-8", "full"; "" for the model's
  * @property {number} steps how many tokens the cache is shown growing by
+ * @property {string} held what the cache's picture shows: "" (keys) or "values"
+ * @property {string} at whose answer is asked for where a weight is taken away: "" (that at the end) or "query" (that at the query)
  * @property {string} align what the alignment shows: "" (mean of all layers), "layer" (mean of its heads) or "head"
  * @property {"en" | "zh"} lang
  * @property {"" | "light" | "dark"} theme "" follows the system
@@ -65,6 +67,8 @@ export const FIRST = Object.freeze({
   drawing: "",
   mask: "",
   steps: 8,
+  held: "",
+  at: "",
   align: "",
   lang: "en",
   theme: "",
@@ -74,6 +78,8 @@ export const FIRST = Object.freeze({
 const WORDS = new Map(Object.entries({
   sort: ["", "previous", "induction", "sink", "entropy"],
   drawing: ["", "arcs"],
+  held: ["", "values"],
+  at: ["", "query"],
   align: ["", "layer", "head"],
   lang: ["en", "zh"],
   theme: ["", "light", "dark"],
