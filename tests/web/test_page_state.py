@@ -25,6 +25,8 @@ STATE = {
     "drawing": "arcs",
     "mask": "causal.window-8",
     "steps": 3,
+    "held": "values",
+    "at": "query",
     "align": "head",
     "lang": "zh",
     "theme": "dark",
