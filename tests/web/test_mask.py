@@ -54,13 +54,17 @@ def test_a_layers_own_mask_is_what_it_ran_with_and_what_its_rule_says(kind: str,
 def check_other(rule: Rule, fault: Fault = NONE) -> None:
     of = session_of("decoder", "window")
     header, arrays = asked(of, "attention", 1, rule.words)
+    assert header["cut"] == (rule.within(13) != rule)
+    rule = rule.within(13)
     seen = np.array(by_hand(rule, 13, 13, fault))
+    assert header["blind"] == int((~seen.any(-1)).sum())
     padding = ~seen & (np.arange(13) < rule.padding)
     assert arrays["seen"].tolist() == np.where(seen, 1, np.where(padding, 2, 0)).tolist()
     own = np.array(by_hand(Rule(causal=True, window=3), 13, 13))
     assert header["changed"] == {"opened": int((seen & ~own).sum()), "closed": int((own & ~seen).sum())}
     assert sum(header["cells"].values()) == 169
     assert (header["own"], header["mask"], header["switched"]) == ("causal.window-3", rule.words, True)
+    assert header["first"] == {"causal": True, "window": 4, "prefix": 3, "documents": [6], "padding": 2}
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.words)

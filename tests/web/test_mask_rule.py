@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from clearhead.messages import say
-from clearhead.web.mask_rule import Rule, neighbours, parsed, understood
+from clearhead.web.mask_rule import Rule, first, neighbours, parsed, understood
 from clearhead.web.session import RefusedError
 from tests.web.masks_by_hand import FAULTS, NONE, RULES, Fault, by_hand
 from tests.web.scripts import told
@@ -71,13 +71,34 @@ def test_a_planted_fault_is_found(fault: Fault) -> None:
 def test_what_a_switch_makes_of_a_rule() -> None:
     words = [each.words for each in neighbours(Rule(causal=True), 13)]
     assert words == ["full", "causal.window-4", "causal.prefix-3", "causal.documents-6", "causal.padding-2"]
-    assert [each.words for each in neighbours(Rule(), 1)] == [
-        "causal",
-        "window-4",
-        "causal.prefix-3",
-        "documents-1",
-        "padding-2",
-    ]
+    # A single token can be neither padding nor two documents.
+    assert [each.words for each in neighbours(Rule(), 1)] == ["causal", "window-4", "causal.prefix-1"]
+    assert [each.words for each in neighbours(Rule(), 2)][2:] == ["causal.prefix-2", "documents-1", "padding-1"]
+    assert first(13).told() == {"causal": True, "window": 4, "prefix": 3, "documents": [6], "padding": 2}
+
+
+def cut(length: int, changed: bool = False) -> list[str]:
+    return [(rule if changed else rule.within(length)).words for rule in RULES]
+
+
+def test_what_lies_beyond_a_text_is_cut_here_and_on_the_page() -> None:
+    rules = json.dumps([rule.told() for rule in RULES])
+    for length in (1, 3, 13):
+        page = told("maskrule.js", f"{rules}.map((rule) => page.written(page.within(rule, {length})))")
+        assert page == cut(length)
+        assert page != cut(length, changed=True)
+    assert cut(3)[-4:] == [
+        "causal.padding-2", "causal.window-6.prefix-3.padding-1", "causal.window-400.prefix-3", "causal.padding-2",
+    ]  # fmt: skip
+    # What is left hides the same: only padding leaves a token that it would not have left.
+    for rule in RULES[:-1]:
+        assert by_hand(rule, 13, 13) == by_hand(rule.within(13), 13, 13)
+    for rule in RULES:
+        # Whoever sees nothing is padding.
+        kept = rule.within(13)
+        blind = [query for query, row in enumerate(by_hand(kept, 13, 13)) if not any(row)]
+        assert blind == list(range(len(blind)))
+        assert len(blind) <= kept.padding < 13
 
 
 def on_the_page(change: tuple[str, str] = ("", "")) -> list[Any]:

@@ -157,6 +157,16 @@ def test_nothing_of_the_model_is_changed() -> None:
         assert again[0] == again[1]
 
 
+def test_a_mask_is_cut_to_the_text() -> None:
+    of = session_of("decoder", "learned")
+    count = len(of.ids)
+    header, arrays = answered(of, f"causal.documents-{count}.padding-{count + 5}")
+    assert header["mask"] == f"causal.padding-{count - 1}"
+    wanted = answered(of, f"causal.padding-{count - 1}")[1]
+    assert (arrays["divergence"] == wanted["divergence"]).all()
+    assert (arrays["divergence"] != answered(of, f"causal.padding-{count - 2}")[1]["divergence"]).any()
+
+
 def test_rows_of_the_vocabulary_without_a_token_are_numbers() -> None:
     of = session_of("decoder", "learned")
     assert masked._piece(of.loaded, of.loaded.tokenizer.size + 2) == f"<{of.loaded.tokenizer.size + 2}>"

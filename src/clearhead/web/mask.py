@@ -16,7 +16,7 @@ from clearhead.ops.mask_formats import from_additive, from_multihead, from_sdpa,
 from clearhead.ops.masks import Allowed, Mask
 from clearhead.web.answer import Answer, packed
 from clearhead.web.head import SIDE
-from clearhead.web.mask_rule import Rule, asked, neighbours, rule_of
+from clearhead.web.mask_rule import Rule, asked, first, neighbours, rule_of
 from clearhead.web.place import Place, parts_of, place_of
 from clearhead.web.pooling import field_of, pooled
 from clearhead.web.session import Session
@@ -36,8 +36,10 @@ def answer(session: Session, query: Mapping[str, str]) -> Answer:
 
     Returns:
         Packed: `seen` (rows, columns ≤ `SIDE`): `HIDDEN`, `SEEN` or `PADDING`, by the largest of "seen" in a field; header `own` and `mask`
-        (words of `mask_rule`), `everywhere` (whether all layers of the part have the same of their own), `rule`, `switched` (whether the
-        part takes another mask), `cells` {seen, hidden, padding}, `changed` {opened, closed} against the layer's own, and `conventions`.
+        (words of `mask_rule`), `everywhere` (whether all layers of the part have the same of their own), `rule`, `cut` (whether more was
+        asked for than the text has room for), `first` (the numbers with which rules are switched on), `switched` (whether the part takes
+        another mask), `cells` {seen, hidden, padding}, `blind` (how many of the first queries see nothing: padding, for any other sees
+        itself), `changed` {opened, closed} against the layer's own, and `conventions`.
 
     Raises:
         RefusedError: if there is no such layer, or the words are none.
@@ -51,7 +53,8 @@ def answer(session: Session, query: Mapping[str, str]) -> Answer:
     if wanted is None or not can:
         rule, seen = own, ran
     else:
-        rule, seen = wanted, first_row(wanted.mask(keys, ran.device).matrix(ran.device)).expand(-1, queries, keys)[0]
+        rule = wanted.within(keys)
+        seen = first_row(rule.mask(keys, ran.device).matrix(ran.device)).expand(-1, queries, keys)[0]
     padding = (torch.arange(keys, device=seen.device) < rule.padding).expand(queries, keys) & ~seen
     field = field_of(queries, SIDE), field_of(keys, SIDE)
     picture = torch.where(_any(seen, field), SEEN, torch.where(_any(padding, field), PADDING, HIDDEN))
@@ -65,8 +68,11 @@ def answer(session: Session, query: Mapping[str, str]) -> Answer:
         "own": own.words,
         "everywhere": len(set(owns)) == 1,
         "rule": rule.told(),
+        "cut": can and wanted is not None and rule != wanted,
+        "first": first(queries).told(),
         "switched": can,
         "cells": {"seen": _count(seen), "hidden": _count(~seen & ~padding), "padding": _count(padding)},
+        "blind": _count(~seen.any(-1)),
         "changed": {"opened": _count(seen & ~ran), "closed": _count(ran & ~seen)},
         "conventions": conventions(),
     }

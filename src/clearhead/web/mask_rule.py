@@ -1,4 +1,8 @@
-"""Masks as words of an address: "causal.window-8.padding-2", and the masks that they stand for."""
+"""Masks as words of an address: "causal.window-8.padding-2", and the masks that they stand for.
+
+`static/js/maskrule.js` has the same once more: the page names the rule that decides each pair under the pointer, and a saved file draws
+masks that nobody computed for it, both without asking. A test holds the two to each other, word by word and pair by pair.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +31,9 @@ PARTS = {
     "padding": re.compile(f"padding-({NUMBER})"),
 }
 """The parts of the words, in their order."""
+
+WINDOW, PREFIX, PADDING = 4, 3, 2
+"""How large each is when it is switched on first: small enough that a short text shows it."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +65,21 @@ class Rule:
             f"padding-{self.padding}" if self.padding else "",
         ]
         return ".".join(filter(None, parts)) or FULL
+
+    def within(self, length: int) -> Rule:
+        """The rule without what lies beyond a text: a prefix ends with it, padding leaves one token, no document begins behind its end.
+
+        A window stays as it is: those of the layers may be wider than a text as well.
+
+        Args:
+            length: how many tokens the text has.
+        """
+        return replace(
+            self,
+            prefix=None if self.prefix is None else min(self.prefix, length),
+            documents=tuple(each for each in self.documents if each < length),
+            padding=min(self.padding, length - 1),
+        )
 
     def told(self) -> dict[str, Any]:
         """The rule as plain data."""
@@ -147,6 +169,15 @@ def understood(words: str) -> str:
     return words
 
 
+def first(length: int) -> Rule:
+    """The numbers of each rule when it is switched on first; a single token can be neither padding nor two documents.
+
+    Args:
+        length: how many tokens there are.
+    """
+    return Rule(True, WINDOW, PREFIX, (max(1, length // 2),), PADDING).within(length)
+
+
 def neighbours(own: Rule, length: int) -> list[Rule]:
     """What each switch of the page makes of a model's own rule when it is pressed first.
 
@@ -154,18 +185,19 @@ def neighbours(own: Rule, length: int) -> list[Rule]:
         own: the rule.
         length: how many tokens there are.
     """
-    free = replace(own, causal=not own.causal)
-    return [
-        free,
-        replace(own, window=4 if own.window is None else None),
-        replace(own, causal=True, prefix=3),
-        replace(own, documents=(max(1, length // 2),)),
-        replace(own, padding=2),
-    ]
+    numbers = first(length)
+    made = (
+        replace(own, causal=not own.causal),
+        replace(own, window=numbers.window if own.window is None else None),
+        replace(own, causal=True, prefix=numbers.prefix),
+        replace(own, documents=numbers.documents),
+        replace(own, padding=numbers.padding),
+    )
+    return [rule for rule in made if rule != own]
 
 
 def asked(query: Mapping[str, str]) -> Rule | None:
-    """The rule that an address asks for; None for the model's own.
+    """The rule that an address asks for; None for the model's own. It may reach beyond the text: see `Rule.within`.
 
     Raises:
         RefusedError: as `parsed`.

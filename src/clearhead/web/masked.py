@@ -28,7 +28,7 @@ BEST = 5
 Stack = TypeVar("Stack", Decoder, Encoder)
 
 
-class Said(NamedTuple):
+class Compared(NamedTuple):
     """Of some positions, what the model says with its own mask and with another."""
 
     ids: Tensor
@@ -53,35 +53,26 @@ def answer(session: Session, query: Mapping[str, str]) -> Answer:
     Returns:
         Packed: header `{mask, best, says, pieces}`; `says` is "next" (of a decoder, the token behind each position), "here" (of an encoder
         that guesses tokens, the one at each position) or "features" (of an encoder that says none). `ids`, `before`, `after`
-        (queries, 2 best) and `divergence` (queries) as in `Said`, `pieces` by id; of "features" alone `moved` (queries): how far the last
+        (queries, 2 best) and `divergence` (queries) as in `Compared`, `pieces` by id; of "features" alone `moved` (queries): how far the last
         norm's output moved, as a share of its length.
 
     Raises:
         RefusedError: if the words are no mask.
     """
-    rule, loaded = asked(query), session.loaded
+    wanted, loaded = asked(query), session.loaded
+    rule = None if wanted is None else wanted.within(len(session.ids))
+    header: dict[str, Any] = {"mask": "" if rule is None else rule.words, "best": 0, "says": "features", "pieces": {}}
     with evaluating(loaded.model):
         before = session.features
         after = before if rule is None else features(session, rule)
         if not says_tokens(loaded):
-            told: dict[str, Any] = {
-                "mask": "" if rule is None else rule.words,
-                "best": 0,
-                "says": "features",
-                "pieces": {},
-            }
-            return packed(told, [("moved", _numbers(moved(before, after)))])
-        parts = [said(*each) for each in _logits(loaded, before, after)]
-    ids, *numbers = (torch.cat(each) for each in zip(*parts, strict=True))
-    names = sorted(set(ids.flatten().tolist()))
-    told = {
-        "mask": "" if rule is None else rule.words,
-        "best": ids.shape[1] // 2,
-        "says": "here" if isinstance(loaded.model, Encoder) else "next",
-        "pieces": {str(id): _piece(loaded, id) for id in names},
-    }
-    arrays = [("ids", _numbers(ids)), *zip(Said._fields[1:], map(_numbers, numbers), strict=True)]
-    return packed(told, arrays)
+            return packed(header, [("moved", _numbers(moved(before, after)))])
+        parts = [compared(*each) for each in _logits(loaded, before, after)]
+    every = Compared(*(torch.cat(each) for each in zip(*parts, strict=True)))
+    header["best"] = every.ids.shape[1] // 2
+    header["says"] = "here" if isinstance(loaded.model, Encoder) else "next"
+    header["pieces"] = {str(id): _piece(loaded, id) for id in sorted(set(every.ids.flatten().tolist()))}
+    return packed(header, [(name, _numbers(each)) for name, each in every._asdict().items()])
 
 
 def features(session: Session, rule: Rule) -> Tensor:
@@ -122,8 +113,8 @@ def says_tokens(loaded: Loaded) -> bool:
     return not isinstance(loaded.model, Encoder) or isinstance(loaded.model.head, MaskedTokenHead)
 
 
-def said(before: Tensor, after: Tensor) -> Said:
-    """What two rows of logits say: (t,V), (t,V) -> `Said`.
+def compared(before: Tensor, after: Tensor) -> Compared:
+    """What two rows of logits say: (t,V), (t,V) -> `Compared`.
 
     Args:
         before: with the model's own mask.
@@ -135,7 +126,7 @@ def said(before: Tensor, after: Tensor) -> Said:
     ids = torch.cat([own.topk(count).indices, other.topk(count).indices], -1)
     # Rounding may make a sum of 0 a little less.
     apart = (own.exp() * (own - other)).sum(-1).clamp(min=0.0)
-    return Said(ids, own.gather(-1, ids).exp(), other.gather(-1, ids).exp(), apart)
+    return Compared(ids, own.gather(-1, ids).exp(), other.gather(-1, ids).exp(), apart)
 
 
 def moved(before: Tensor, after: Tensor) -> Tensor:

@@ -1,5 +1,10 @@
 // @ts-check
-/** Masks as words of the address ("causal.window-8.padding-2"), and what they say of a query and a key, with the rule that decides it. */
+/**
+ * Masks as words of the address ("causal.window-8.padding-2"), and what they say of a query and a key, with the rule that decides it.
+ *
+ * `mask_rule.py` has the same once more: the page names the rule that decides each pair under the pointer, and a saved file draws masks
+ * that nobody computed for it, both without asking. A test holds the two to each other, word by word and pair by pair.
+ */
 
 /**
  * @typedef {object} Rule who may look at whom, as `mask_rule.py` has it
@@ -12,22 +17,49 @@
 
 /** @typedef {{key: string, fields: Record<string, string | number>, holds: boolean}} Reason a rule, and whether it lets this pair pass */
 
-const NUMBER = "[1-9]\\d{0,6}";
-const WORDS = new RegExp(`^(?:full|(?=[a-z])(causal)?(?:(?:^|\\.)window-(${NUMBER}))?(?:(?:^|\\.)prefix-(${NUMBER}))?(?:(?:^|\\.)documents-(${NUMBER}(?:-${NUMBER})*))?(?:(?:^|\\.)padding-(${NUMBER}))?)$`);
+const NUMBER = /^[1-9]\d{0,6}$/;
+const PARTS = ["causal", "window", "prefix", "documents", "padding"];
 
 /** @type {Readonly<Rule>} */
 export const FULL = Object.freeze({ causal: false, window: null, prefix: null, documents: [], padding: 0 });
 
-/** The rule that words stand for; null where they stand for none, and for "", the model's own. @param {string} words @returns {Rule | null} */
+/**
+ * The rule that words stand for; null where they stand for none, and for "", the model's own.
+ * @param {string} words "full", or parts joined by points, each at most once, in the order of `PARTS`
+ * @returns {Rule | null}
+ */
 export function parsed(words) {
-  const found = WORDS.exec(words);
-  if (!found) return null;
-  const [, causal, window, prefix, documents, padding] = found;
-  const begins = documents ? documents.split("-").map(Number) : [];
-  if (prefix && !causal) return null;
-  if (begins.some((each, place) => place > 0 && each <= begins[place - 1])) return null;
-  const number = (/** @type {string | undefined} */ text) => (text ? Number(text) : null);
-  return { causal: !!causal, window: number(window), prefix: number(prefix), documents: begins, padding: number(padding) ?? 0 };
+  const rule = { ...FULL };
+  let before = -1;
+  for (const word of words === "full" ? [] : words.split(".")) {
+    const [name, ...numbers] = word.split("-");
+    const place = PARTS.indexOf(name);
+    if (place <= before || !numbers.every((each) => NUMBER.test(each))) return null;
+    before = place;
+    const [first] = numbers.map(Number);
+    if (name === "causal" ? numbers.length : name === "documents" ? !numbers.length : numbers.length !== 1) return null;
+    if (name === "causal") rule.causal = true;
+    else if (name === "documents") rule.documents = numbers.map(Number);
+    else rule[/** @type {"window" | "prefix" | "padding"} */ (name)] = first;
+  }
+  const rising = rule.documents.every((each, place) => place === 0 || each > rule.documents[place - 1]);
+  return rising && (rule.prefix === null || rule.causal) ? rule : null;
+}
+
+/**
+ * The rule without what lies beyond a text: a prefix ends with it, padding leaves one token, no document begins behind its end. A window
+ * stays: those of the layers may be wider than a text as well.
+ * @param {Rule} rule
+ * @param {number} length of the text, in tokens
+ * @returns {Rule}
+ */
+export function within(rule, length) {
+  return {
+    ...rule,
+    prefix: rule.prefix === null ? null : Math.min(rule.prefix, length),
+    documents: rule.documents.filter((each) => each < length),
+    padding: Math.min(rule.padding, length - 1),
+  };
 }
 
 /** A rule as an address has it. @param {Rule} rule */
