@@ -93,6 +93,14 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "nothing answers {path!r}; what can be asked is {known}",
         "没有可回答 {path!r} 的内容；可提问的有 {known}",
     ),
+    "explore.no_field": (
+        "{path} is asked with {field!r}, which it does not read; leave it out, or write one of {known}",
+        "{path} 的提问中有 {field!r}，它并不读取这个字段；请去掉它，或改用 {known} 之一",
+    ),
+    "explore.no_fields": (
+        "{path} is asked with {field!r}, and reads no field; leave it out",
+        "{path} 的提问中有 {field!r}，而它不读取任何字段；请去掉它",
+    ),
     "explore.broken": (
         "the server met a mistake of its own ({kind}); its terminal says where, and another prompt may still work",
         "服务器自身出错（{kind}）；其终端显示了出错位置，换一个提示也许可行",

@@ -36,7 +36,7 @@ def opening(session: Session, query: Mapping[str, str]) -> Answer:
         query: not read.
 
     Returns:
-        JSON: `{session, seconds, tokens, source, cut}`.
+        JSON: `{session, seconds, tokens, source, target, cut}`; `target` is what an encoder-decoder has written, null elsewhere.
     """
     read = tokens.told(session)
     return as_json(
@@ -45,6 +45,7 @@ def opening(session: Session, query: Mapping[str, str]) -> Answer:
             "seconds": session.seconds,
             "tokens": read["tokens"],
             "source": read["source"],
+            "target": session.target,
             "cut": session.cut,
         }
     )
@@ -71,6 +72,25 @@ PATHS: dict[str, Callable[[Session, Mapping[str, str]], Answer]] = {
 }
 """What answers each path."""
 
+HEAD = ("part", "layer", "head")
+FIELDS: dict[str, tuple[str, ...]] = {
+    "stage": ("name",),
+    "head": HEAD,
+    "row": (*HEAD, "query"),
+    "cell": (*HEAD, "query", "key"),
+    "mask": ("part", "layer", "mask"),
+    "masked": ("mask",),
+    "effect": (*HEAD, "query", "key", "at"),
+    "effects": (*HEAD, "query", "at", "from"),
+    "cache": ("steps",),
+    "alignment": ("layer", "head"),
+    "aligned": ("query", "layer", "head"),
+}
+"""The fields that a path reads; none where it is not named. A misspelt one would be answered as if it were not there."""
+
+EVERYWHERE = ("lang",)
+"""What any question may bear: it changes in which language a refusal is said, and no answer."""
+
 
 def answer(session: Session, path: str, query: Mapping[str, str]) -> Answer:
     """What is asked of a prompt that is open. The same each time.
@@ -81,8 +101,14 @@ def answer(session: Session, path: str, query: Mapping[str, str]) -> Answer:
         query: the fields of the address.
 
     Raises:
-        RefusedError: 404 if there is no such path; or as the path has it.
+        RefusedError: 404 if there is no such path; 400 if it reads no such field; or as the path has it.
     """
     if path not in PATHS:
         raise RefusedError(404, say("explore.no_question", path=path[:80], known=", ".join(PATHS)))
+    known = FIELDS.get(path, ())
+    strange = next((name for name in query if name not in (*known, *EVERYWHERE)), None)
+    if strange is not None and known:
+        raise RefusedError(400, say("explore.no_field", path=path, field=strange[:40], known=", ".join(known)))
+    if strange is not None:
+        raise RefusedError(400, say("explore.no_fields", path=path, field=strange[:40]))
     return PATHS[path](session, query)
