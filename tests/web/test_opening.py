@@ -14,6 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from clearhead.formats.load import Loaded
+from clearhead.generation.generate import generate
 from clearhead.models import choices as c
 from clearhead.models.build import build
 from clearhead.models.config import DecoderConfig
@@ -129,14 +130,24 @@ def test_an_empty_prompt_is_what_opens_a_text() -> None:
     marked = replace(decoder(), tokenizer=MARKED)
     assert opened(marked, "").ids == (MARKED.begin,)
     assert opened(encoder(), "").ids == (MARKED.begin, MARKED.end)
-    written = opened(pair(), "")
-    assert (written.source, written.ids, written.target) == ((MARKED.end,), (MARKED.begin,), None)
+    written = opened(pair(), "", "")
+    assert (written.source, written.ids, written.target) == ((MARKED.end,), (MARKED.begin,), "")
     with pytest.raises(RefusedError) as refused:
         opened(decoder(), "")
     assert refused.value.status == 422
     assert "empty" in str(refused.value)
     with pytest.raises(RefusedError, match="one text"):
         opened(decoder(), TEXT, "abc")
+
+
+@pytest.mark.parametrize(("text", "variant"), [(TEXT, "original"), (TEXT, "T5"), ("", "original")])
+def test_what_nobody_says_was_written_is_what_the_model_writes(text: str, variant: str) -> None:
+    loaded = pair(variant)
+    wanted = generate(loaded, text, max_tokens=loaded.config.context - 1, temperature=0).text if text else ""
+    found = opened(loaded, text)
+    assert found.target == wanted
+    assert found.ids == opened(loaded, text, wanted).ids
+    assert (found.ids == opened(loaded, text, "").ids) == (wanted == "")
 
 
 def test_an_answer_needs_marks_that_begin_and_end_it() -> None:

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from clearhead.generation.generate import generate
 from clearhead.messages import say
 from clearhead.models.encoder_decoder import EncoderDecoder
 from clearhead.ops.recompute import scores_of, weights_of
@@ -20,10 +19,9 @@ from clearhead.web.place import number, parts_of
 from clearhead.web.pooling import field_of, pooled, roots
 from clearhead.web.session import RefusedError, Session
 from clearhead.web.weighing import blocks_of, one_head, weighed, wide
+from clearhead.web.writing import own_answer
 
 PART = "decoder.cross_attention"
-MOST = 64
-"""How many tokens the model writes at most, when it is asked what it would answer."""
 
 
 class Heads(NamedTuple):
@@ -65,22 +63,13 @@ def answer(session: Session, query: Mapping[str, str]) -> Answer:
     picture = pooled(mean[None], field)[0]
     most = float(picture.nan_to_num(0.0).amax())
     highest, largest = mean.max(-1)
-    told = {
-        "layer": heads.layer,
-        "head": heads.head,
-        "queries": queries,
-        "keys": keys,
-        "pooled": list(field),
-        "most": most,
+    header = {**_whose(heads), "queries": queries, "keys": keys, "pooled": list(field), "most": most}
+    numbers = {
+        "weights": roots(picture, most),
+        "largest": largest.masked_fill(highest == 0, -1).float(),
+        "highest": highest.float(),
     }
-    return packed(
-        told,
-        [
-            ("weights", roots(picture, most).cpu().numpy()),
-            ("largest", largest.masked_fill(highest == 0, -1).float().cpu().numpy()),
-            ("highest", highest.float().cpu().numpy()),
-        ],
-    )
+    return packed(header, [(name, each.cpu().numpy()) for name, each in numbers.items()])
 
 
 @torch.no_grad()
@@ -98,21 +87,20 @@ def row(session: Session, query: Mapping[str, str]) -> Answer:
     Raises:
         RefusedError: as `answer`, and 400 if there is no such token.
     """
-    chosen = _heads(session, query)
-    queries = chosen.ran[0].q.shape[-2]
-    asked = number(query, "query", queries)
-    rows = torch.stack([_row(ran, chosen.head, asked) for ran in chosen.ran])
+    heads = _heads(session, query)
+    queries = heads.ran[0].q.shape[-2]
+    position = number(query, "query", queries)
+    rows = torch.stack([_row(ran, heads.head, position) for ran in heads.ran])
     highest, place = rows.flatten(0, 1).max(0)
     count = rows.shape[1]
-    layers = place.div(count, rounding_mode="floor") + (chosen.layer or 0)
-    told = {"layer": chosen.layer, "head": chosen.head, "query": asked, "queries": queries, "keys": rows.shape[-1]}
+    header = {**_whose(heads), "query": position, "queries": queries, "keys": rows.shape[-1]}
     numbers = {
         "weights": rows.mean((0, 1)),
         "highest": highest,
-        "layers": layers,
-        "heads": place % count + (chosen.head or 0),
+        "layers": place.div(count, rounding_mode="floor") + (heads.layer or 0),
+        "heads": place % count + (heads.head or 0),
     }
-    return packed(told, [(name, each.float().cpu().numpy()) for name, each in numbers.items()])
+    return packed(header, [(name, each.float().cpu().numpy()) for name, each in numbers.items()])
 
 
 def written(session: Session, query: Mapping[str, str]) -> Answer:
@@ -130,8 +118,7 @@ def written(session: Session, query: Mapping[str, str]) -> Answer:
     """
     if not isinstance(session.loaded.model, EncoderDecoder):
         raise RefusedError(400, say("alignment.one_text"))
-    room = min(MOST, session.loaded.model.decoder.context - 1)
-    found = generate(session.loaded, session.text, max_tokens=room, temperature=0)
+    found = own_answer(session.loaded, session.text)
     return as_json({"target": found.text, "ended": found.finish_reason == "eos"})
 
 
@@ -162,6 +149,11 @@ def _row(ran: Ran, head: int | None, query: int) -> Tensor:
     heads = range(own.q.shape[-3])
     scores = scores_of(own, heads, [query])
     return weights_of(own, scores, heads, [query])[0, :, 0]
+
+
+def _whose(heads: Heads) -> dict[str, int | None]:
+    """What a header says of them."""
+    return {"layer": heads.layer, "head": heads.head}
 
 
 def _heads(session: Session, query: Mapping[str, str]) -> Heads:

@@ -23,6 +23,7 @@ from clearhead.training.fit import evaluating
 from clearhead.web.keeper import Keeper, kept_bytes
 from clearhead.web.session import RefusedError, Session
 from clearhead.web.spans import spans_of
+from clearhead.web.writing import own_answer
 
 LOGITS_AT_ONCE = 1 << 23
 """How many logits are held at a time: those of a long text would be larger than all that is kept."""
@@ -62,7 +63,7 @@ def opened(loaded: Loaded, text: str, target: str | None = None) -> Session:
     Args:
         loaded: the model.
         text: as it was typed.
-        target: what an encoder-decoder has written so far.
+        target: what an encoder-decoder has written so far; what it writes by itself if None.
 
     Raises:
         RefusedError: 422 if there is nothing that the model could read, a target is given to a model that has none, or an
@@ -113,7 +114,7 @@ def read_of(loaded: Loaded, text: str, target: str | None = None) -> Read:
     Args:
         loaded: the model.
         text: as it was typed.
-        target: what an encoder-decoder has written so far.
+        target: what an encoder-decoder has written so far; what it writes by itself if None.
 
     Raises:
         RefusedError: as `opened`.
@@ -128,9 +129,13 @@ def read_of(loaded: Loaded, text: str, target: str | None = None) -> Read:
     if begin is None or end is None:
         raise RefusedError(422, say("opening.no_marks"))
     kept, source, cut = _fitting(loaded, text, loaded.opening, (*loaded.closing, end), model.encoder.context)
-    written, around = without_surrogates(target or ""), (loaded.opening, loaded.closing) if target else ((), ())
+    if target is None:
+        # Of nothing there is nothing to say.
+        target = own_answer(loaded, kept).text if loaded.tokenizer.encode(kept) else ""
+    written = without_surrogates(target)
+    around = (loaded.opening, loaded.closing) if written else ((), ())
     written, ids, also = _fitting(loaded, written, (begin, *around[0]), around[1], model.decoder.context)
-    return Read(kept, ids, source, None if target is None else written, cut + also)
+    return Read(kept, ids, source, written, cut + also)
 
 
 def session_id(loaded: Loaded, text: str, target: str | None = None) -> str:

@@ -59,10 +59,11 @@ def model_told(loaded: Loaded, name: str | None = None) -> Answer:
     Returns:
         JSON: `name`, `origin`, `kind` (decoder, encoder_decoder, encoder), `layers`, `encoder_layers` (of an encoder-decoder, else null),
         `heads`, `kv_heads`, `width`, `head_width`, `vocab`, `context`, `source_context` (likewise), `parameters`, `tied`, `prompts` (a list
-        of `{text, target}`) and `language` ("en", "zh", or "en zh").
+        of `{text, target}`; without a target a model that answers writes its own) and `language` ("en", "zh", or "en zh").
     """
-    config, both = loaded.config, isinstance(loaded.config, EncoderDecoderConfig)
-    kind = "encoder_decoder" if both else "encoder" if isinstance(config, EncoderConfig) else "decoder"
+    config = loaded.config
+    names = {EncoderDecoderConfig: "encoder_decoder", EncoderConfig: "encoder"}
+    kind = next((name for each, name in names.items() if isinstance(config, each)), "decoder")
     own = _own_prompts(loaded)
     known = list(own) or languages(loaded.tokenizer)
     prompts = [text for texts in own.values() for text in texts] or list(_examples(loaded.tokenizer, known))
@@ -81,7 +82,7 @@ def model_told(loaded: Loaded, name: str | None = None) -> Answer:
         "source_context": config.encoder.context if isinstance(config, EncoderDecoderConfig) else None,
         "parameters": sum(parameters(config).values()),
         "tied": config.tied,
-        "prompts": [{"text": text, "target": "" if both else None} for text in prompts],
+        "prompts": [{"text": text, "target": None} for text in prompts],
         "language": " ".join(known),
     }
     return as_json(told)
