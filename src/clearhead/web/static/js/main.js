@@ -103,8 +103,10 @@ async function openPrompt() {
   try {
     const given = text === null ? { text: example.text, target: example.target ?? null } : { text, target };
     // A target in the address of another model's page means nothing to this one.
-    given.target = model.kind === "encoder_decoder" ? given.target ?? "" : null;
+    if (model.kind !== "encoder_decoder") given.target = null;
     const opened = await open(given.text, given.target, mine.signal);
+    // Where nobody says what was written it is what the model writes by itself.
+    given.target = opened.target;
     if (mine.signal.aborted) return;
     calm();
     place(resolved({ ...current(), ...given, view: viewed(current().view) }, model, opened));

@@ -18,7 +18,11 @@ export function showPrompt(element, state, model, say, closed) {
   const two = model.kind === "encoder_decoder";
   const text = field("text", state.text ?? "", say(two ? "prompt.source" : "prompt.label"), closed);
   const target = two ? field("target", state.target ?? "", say("prompt.target"), closed) : null;
-  const open = () => go({ text: text.area.value, target: target ? target.area.value : null, query: -1, key: -1 }, { step: true });
+  const open = () => {
+    // What was written to another text is no answer to this one: the model writes its own, unless a person has typed one.
+    const typed = target && (text.area.value === state.text || target.area.value !== state.target);
+    go({ text: text.area.value, target: typed ? target.area.value : null, query: -1, key: -1 }, { step: true });
+  };
   const form = make("form", { class: two ? "prompt two" : "prompt", "aria-label": say("prompt.label") }, text.box, target?.box,
     closed ? null : make("button", { class: "main-button", type: "submit" }, say("prompt.open")));
   form.addEventListener("submit", (event) => (event.preventDefault(), open()));
@@ -61,7 +65,7 @@ function examples(model, state, say) {
   const chips = exampleList(model).map(({ text, target = null }) => make("button", {
     type: "button",
     class: "chip",
-    "aria-pressed": String(text === state.text && target === state.target),
+    "aria-pressed": String(text === state.text && (target === null || target === state.target)),
     onclick: () => go({ text, target, query: -1, key: -1 }, { step: true }),
   }, shortened(target ? `${text} → ${target}` : text)));
   return make("div", { class: "examples" }, chips.length ? make("span", { class: "quiet" }, say("prompt.examples")) : null, ...chips,
