@@ -98,4 +98,20 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{a} has no weights of its own and was given those of {b}",
         "{a} 没有自己的权重，已使用 {b} 的权重",
     ),
+    "diff_ours.drawn": (
+        "{name} loads weights and draws {number} of them anew each time it is built ({names}): {given} of those were given what {other} has, the others stay as drawn",
+        "{name} 载入权重，但其中 {number} 个在每次构造时重新随机生成（{names}）：其中 {given} 个换成了 {other} 的数值，其余保持随机值",
+    ),
+    "diff_ours.initial": (
+        "{number} tensors of {name} that hold one number before training (gains of 1, shifts of 0) were drawn, so that what they do shows",
+        "{name} 中有 {number} 个张量在训练前只含一个数（增益为 1、偏移为 0），已改为随机值，以便显出其作用",
+    ),
+    "diff_ours.guessed": (
+        "names and shapes do not tell which weight is which: this way was found by trying; with the first guess the two part at {place}, by {gap} of the size",
+        "名称与形状无法判断权重的对应关系：此对应是逐一尝试得到的；按最初的猜测，两者在 {place} 处分开，差异为其大小的 {gap}",
+    ),
+    "diff.full_size": (
+        "{name} as a class is full size ({numbers} numbers); write a factory of a small one in a file, and name that: def tiny(): return {kind}({config}(num_hidden_layers=2, hidden_size=32, ...))",
+        "{name} 作为类是完整尺寸（{numbers} 个数）；请在文件中写一个构造小模型的函数并指名它：def tiny(): return {kind}({config}(num_hidden_layers=2, hidden_size=32, ...))",
+    ),
 }

@@ -113,6 +113,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{a} of A's {number} numbers and {b} of B's are NaN",
         "{number} 个数中，A 有 {a} 个、B 有 {b} 个为 NaN",
     ),
+    "weights.nan_held": (
+        "of {name}, {tensor} holds {lost} of {number} numbers that are none (NaN)",
+        "{name} 的 {tensor} 的 {number} 个数中有 {lost} 个为 NaN",
+    ),
     "copying.given": (
         "{number} of B's {all} parameters were given A's numbers; {kept} of them had the same already",
         "B 的 {all} 个参数中有 {number} 个换成了 A 的数；其中 {kept} 个原来就相同",
@@ -122,6 +126,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "copying.unsure": (
         "{number} tensors of equal shapes were given in their order, since their names do not tell which is which: {names}",
         "{number} 个形状相同的张量按次序赋值，因为名称看不出哪个是哪个：{names}",
+    ),
+    "copying.squares": (
+        "{number} square matrices were taken to lie as (in, out), as the others beside them do: {names}",
+        "{number} 个方阵被视为（输入，输出）排列，与其旁边的矩阵一致：{names}",
     ),
     "copying.left": (
         "{number} parameters of B keep their own values, since A has nothing for them: {names}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import permutations
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from clearhead.checking.diff.report import TensorRow
-from clearhead.checking.diff.weights_named import paired
-from clearhead.checking.diff.weights_recipes import Named, Recipe, made
+from clearhead.checking.diff.weights_named import Paired, paired
+from clearhead.checking.diff.weights_recipes import FIRST, Guess, Named, Recipe, made
 from clearhead.checking.diff.weights_roles import bare_name
 from clearhead.checking.strangers import Attempt
 from clearhead.formats.fields import Fields
@@ -31,11 +32,13 @@ class Fitted(NamedTuple):
         tensors: for each of B's names that has one, the tensor, in B's shape.
         rows: what became of each: `same` as it is, `related` turned or joined, `missing` in B, `unexpected` by A.
         notes: what was guessed.
+        guesses: what might be guessed instead.
     """
 
     tensors: dict[str, Tensor]
     rows: tuple[TensorRow, ...]
     notes: tuple[str, ...]
+    guesses: tuple[Guess, ...] = ()
 
 
 class Copied(NamedTuple):
@@ -87,6 +90,8 @@ def fitted(
     config: Config | None = None,
     turned: Collection[str] = (),
     own: Config | None = None,
+    turned_there: Collection[str] = (),
+    guess: Guess = FIRST,
 ) -> Fitted:
     """A's weights as B names and shapes them.
 
@@ -100,6 +105,8 @@ def fitted(
         config: of A.
         turned: names of B whose matrices hold (in, out).
         own: of B, where B is ours and A's names may be those of a known library.
+        turned_there: names of A whose matrices hold (in, out).
+        guess: what is taken otherwise than at first, where names and shapes leave a choice.
     """
     done: dict[str, Tensor] = {}
     result: list[TensorRow] = []
@@ -118,10 +125,12 @@ def fitted(
         text = "" if row.plain else say("copying.of_library")
         result.append(TensorRow(", ".join(held), row.ours, "related" if text else "same", text))
         used |= set(held)
-    one, other = Named({name: tuple(tensor.shape) for name, tensor in tensors.items()}), Named(wanted, turned)
+    one = Named({name: tuple(tensor.shape) for name, tensor in tensors.items()}, turned_there, guess)
+    other = Named(wanted, turned, guess)
     left = [name for name in wanted if name not in done]
-    recipes, unsure = paired(one, other, [name for name in tensors if name not in used], left)
-    for recipe in recipes:
+    pairs = paired(one, other, [name for name in tensors if name not in used], left, guess.order)
+    squares = [each.b for each in pairs.recipes if each.b in other.squares or set(each.names) & one.squares]
+    for recipe in pairs.recipes:
         tensor, text = _fit(recipe, made(recipe, tensors, one, other), one, other)
         if tuple(tensor.shape) == wanted[recipe.b]:
             done[recipe.b] = tensor
@@ -132,14 +141,33 @@ def fitted(
         result.append(TensorRow(table, head, "same", say("copying.tied")))
     result += [TensorRow(name, "", "missing", say("copying.missing")) for name in tensors if name not in used]
     result += [TensorRow("", name, "unexpected", say("copying.unchanged")) for name in wanted if name not in done]
-    return Fitted(done, tuple(result), _notes(unsure, [name for name in wanted if name not in done], naming))
+    unchanged = [name for name in wanted if name not in done]
+    return Fitted(done, tuple(result), _notes(pairs.unsure, squares, unchanged, naming), _guesses(pairs, squares))
 
 
-def _notes(unsure: Collection[str], unchanged: Sequence[str], naming: Sequence[Row]) -> tuple[str, ...]:
+MOST = 4
+"""Of so many tensors of one shape in a block all orders are tried, not of more."""
+
+
+def _guesses(pairs: Paired, squares: Sequence[str]) -> tuple[Guess, ...]:
+    """What might be guessed instead of what was."""
+    lies = [FIRST]
+    lies += [Guess(squares=True)] if squares else []
+    lies += [each._replace(crossed=True) for each in lies] if pairs.lying else []
+    orders = [order for size in sorted(pairs.sizes) if 1 < size <= MOST for order in permutations(range(size))]
+    orders = [order for order in orders if order != tuple(range(len(order)))]
+    return (*lies[1:], *(each._replace(order=order) for order in orders for each in lies))
+
+
+def _notes(
+    unsure: Collection[str], squares: Sequence[str], unchanged: Sequence[str], naming: Sequence[Row]
+) -> tuple[str, ...]:
     notes = []
     if unsure:
         names = ", ".join(sorted(unsure)[:4])
         notes.append(say("copying.unsure", number=len(unsure), names=names))
+    if squares:
+        notes.append(say("copying.squares", number=len(squares), names=", ".join(squares[:4])))
     if unchanged:
         notes.append(say("copying.left", number=len(unchanged), names=", ".join(unchanged[:4])))
     if any(not row.plain for row in naming):

@@ -9,7 +9,9 @@ from torch import nn
 
 from clearhead.checking.diff.align import parting
 from clearhead.checking.diff.code import open_code
-from clearhead.checking.diff.giving import is_fresh, shared_weights
+from clearhead.checking.diff.drawn import Drawn, drawn_in, must_be_small
+from clearhead.checking.diff.giving import shared_weights
+from clearhead.checking.diff.guesses import best_guess
 from clearhead.checking.diff.inputs import inputs_for, longer, unseen
 from clearhead.checking.diff.ours import ModelSide, model_side
 from clearhead.checking.diff.report import Difference, Pair, Reason
@@ -59,10 +61,10 @@ def diff(
 
 
 class Opened(NamedTuple):
-    """A side, and whether its weights were drawn when it was built."""
+    """A side, and which of its weights were drawn when it was built."""
 
     side: Side
-    fresh: bool = False
+    fresh: Drawn = Drawn()
 
 
 def opened(found: str | nn.Module | type | Callable[..., Any] | Loaded, tuned: Tuned) -> Opened:
@@ -83,15 +85,19 @@ def opened(found: str | nn.Module | type | Callable[..., Any] | Loaded, tuned: T
     code = named(found) if isinstance(found, str) else found
     plain = getattr(found, "func", found)
     name = found if isinstance(found, str) else getattr(plain, "__name__", type(plain).__name__)
-    return Opened(open_code(target_of(code, name, settings), settings), is_fresh(code))
+    must_be_small(code, name, tuned.values)
+    return Opened(open_code(target_of(code, name, settings), settings), drawn_in(code))
 
 
 def compare(one: Opened, other: Opened, tuned: Tuned) -> Difference:
     """The difference of two sides; raises as `diff`."""
-    shared = shared_weights(one.side, other.side, tuned.weights, (one.fresh, other.fresh))
+    shared = shared_weights(one.side, other.side, tuned.weights, (one.fresh, other.fresh), tuned.seed)
     a, b = shared.a, shared.b
     given = inputs_for(a, b, tuned)
     seen = walked(a, b, given)
+    if shared.otherwise and parting(seen.pairs) is not None and _cheap(seen.walks):
+        shared, seen = best_guess(shared, seen, given)
+        a, b = shared.a, shared.b
     read = given
     if parting(seen.pairs) is None and _cheap(seen.walks) and (more := longer(a, b, given, tuned)) is not None:
         second, read = walked(a, b, more), more

@@ -38,7 +38,7 @@ def common_ids(a: Side, b: Side, walks: tuple[Walk, Walk]) -> Common:
     one, other = (_cropped(walk, least) for walk in walks)
     text = say("diff.ids_apart", a=sizes[0], b=sizes[1], least=least)
     id = "weights.cropped" if sizes[1] == least else "weights.padded"
-    return Common((one, other), Reason(id, "reproduced", one.stages[-1].name, text, float("inf"), 0.0))
+    return Common((one, other), Reason(id, "consistent", one.stages[-1].name, text, float("inf"), 0.0))
 
 
 def _cropped(walk: Walk, ids: int) -> Walk:
@@ -75,7 +75,7 @@ def with_common_rows(
         tensors[name] = made
         rows = [row for row in rows if (row.a, row.b) not in ((key, ""), ("", name))]
         rows.append(TensorRow(key, name, "related", _told(theirs, mine)))
-    return Fitted(tensors, tuple(rows), found.notes)
+    return found._replace(tensors=tensors, rows=tuple(rows))
 
 
 def _told(theirs: int, mine: int) -> str:

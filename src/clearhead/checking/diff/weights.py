@@ -166,7 +166,7 @@ def _recipes(a: Sums, b: Sums, names: Mapping[str, str]) -> list[Recipe]:
     take([_of(name, plain[plain_name(name)], a) for name in a.tensors if _fits(name, plain, left_a, left_b)])
     take([_of(name, theirs, a) for name, theirs in a.partners(b, left_a, left_b)])
     take(joined(left_a, left_b))
-    take(paired(Named(_lengths(a.tensors)), Named(_lengths(b.tensors)), left_a, left_b)[0])
+    take(paired(Named(_lengths(a.tensors)), Named(_lengths(b.tensors)), left_a, left_b).recipes)
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import NamedTuple
 
 import torch
 
@@ -13,9 +14,29 @@ from clearhead.checking.diff.weights_recipes import How, Lengths, Named, Recipe,
 from clearhead.checking.diff.weights_roles import plain_name
 
 
+class Paired(NamedTuple):
+    """What B's tensors are made of.
+
+    Args:
+        recipes: of each that has one.
+        unsure: names of B whose place among others of their shape is a guess.
+        sizes: of how many of one shape in a block these are.
+        lying: whether it is a guess how some of them lie.
+    """
+
+    recipes: list[Recipe]
+    unsure: set[str]
+    sizes: frozenset[int]
+    lying: bool
+
+
 def paired(
-    a: Named, b: Named, spare: Collection[str] | None = None, left: Collection[str] | None = None
-) -> tuple[list[Recipe], set[str]]:
+    a: Named,
+    b: Named,
+    spare: Collection[str] | None = None,
+    left: Collection[str] | None = None,
+    order: tuple[int, ...] = (),
+) -> Paired:
     """What each tensor of B is made of, as far as names, their words, shapes and order tell.
 
     Args:
@@ -23,9 +44,7 @@ def paired(
         b: those of B.
         spare: those of A that have no partner yet; all if None.
         left: those of B.
-
-    Returns:
-        The recipes, and the names of B whose place among others of their shape is a guess.
+        order: in which order tensors of one shape in a block go, where there are as many; their own if empty.
     """
     found: list[Recipe] = []
     left_a = {name: shape for name, shape in a.shapes.items() if spare is None or name in spare}
@@ -41,19 +60,43 @@ def paired(
                     left_a.pop(name, None)
 
     take(_alike(left_a, left_b, plain_name, plain_name, "name"))
-    take(_alike(left_a, left_b, a.roles.get, b.roles.get, "role"))
+    take(_together(a, b, _alike(left_a, left_b, a.roles.get, b.roles.get, "role")))
     take(regrouped(a, b, left_b))
-    take(_alike(left_a, left_b, _ending, _ending, "role"))
-    take([recipe for recipe, _ in _in_order(left_a, left_b, _norm)])
+    take(_beside(found, left_a, left_b))
+    take(_together(a, b, _alike(left_a, left_b, _ending, _ending, "role")))
+    take(group.recipe for group in _in_order((a, left_a), (b, left_b), _norm))
     unsure = {each.b for each in found if not each.whole and _halved(b, each.b)}
-    for key in (_block_and_shape, _shape_alone):
-        # Matrices first: a vector belongs to the matrix beside it.
-        for least in (2, 1):
-            for recipe, sure in _in_order(_of_axes(left_a, least), _of_axes(left_b, least), key):
-                take([recipe])
-                unsure |= set() if sure else {recipe.b}
-            take(_beside(found, left_a, left_b))
-    return found, unsure
+    sizes, lying = set[int](), False
+    # Matrices first: a vector belongs to the matrix beside it.
+    for key, least in ((_block_and_shape, 2), (_block_and_shape, 1), (_shape_alone, 2), (_shape_alone, 1)):
+        for group in _in_order((a, _of_axes(left_a, least)), (b, _of_axes(left_b, least)), key, order):
+            # How a matrix lies is a guess that matters where another has its shape turned.
+            crossed = _crossed(a, left_a, group.recipe.names[0]) or _crossed(b, left_b, group.recipe.b)
+            take([group.recipe])
+            if group.size > 1 or crossed:
+                unsure.add(group.recipe.b)
+                sizes.add(group.size)
+                lying |= crossed
+        take(_beside(found, left_a, left_b))
+    return Paired(found, unsure, frozenset(sizes), lying)
+
+
+def _crossed(side: Named, left: Lengths, name: str) -> bool:
+    """Whether nothing tells how a matrix lies, and there is another that has its shape turned."""
+    turned = side.shapes[name][::-1]
+    return name in side.untold and any(each != name and shape == turned for each, shape in left.items())
+
+
+def _together(a: Named, b: Named, recipes: Iterable[Recipe]) -> Iterator[Recipe]:
+    """Pairs of which the other tensors of the same part, the bias of a weight, have as many numbers, too."""
+    for recipe in recipes:
+        stems = [name.rpartition(".")[0] for name in (recipe.pieces[0].name, recipe.b)]
+        beside = [
+            (a.shapes.get(f"{stems[0]}.{kind}"), b.shapes.get(f"{stems[1]}.{kind}")) for kind in ("weight", "bias")
+        ]
+        both = [(one, other) for one, other in beside if all(stems) and one is not None and other is not None]
+        if all(torch.Size(one).numel() == torch.Size(other).numel() for one, other in both):
+            yield recipe
 
 
 def _of_axes(lengths: Lengths, least: int) -> Lengths:
@@ -117,16 +160,30 @@ def _shape_alone(_: str, shape: tuple[int, ...]) -> object:
     return shape
 
 
-def _in_order(a: Lengths, b: Lengths, key: Callable[[str, tuple[int, ...]], object]) -> Iterator[tuple[Recipe, bool]]:
-    """Tensors with equal keys in their order, where both sides have as many; the last says whether there was no choice."""
+class Grouped(NamedTuple):
+    """A pair, and among how many of its key it was chosen."""
+
+    recipe: Recipe
+    size: int
+
+
+def _in_order(
+    a: tuple[Named, Lengths],
+    b: tuple[Named, Lengths],
+    key: Callable[[str, tuple[int, ...]], object],
+    order: tuple[int, ...] = (),
+) -> Iterator[Grouped]:
+    """Tensors with equal keys in their order, or in the one that is given, where both sides have as many."""
     one: dict[object, list[str]] = defaultdict(list)
     other: dict[object, list[str]] = defaultdict(list)
-    for groups, side in ((one, a), (other, b)):
-        for name, shape in side.items():
-            each = key(name, shape)
+    for groups, (side, lengths) in ((one, a), (other, b)):
+        for name in lengths:
+            each = key(name, side.laid(name))
             if each is not None:
                 groups[each].append(name)
     for each, names in list(one.items()):
-        if len(names) == len(other[each]):
-            for name, theirs in zip(names, list(other[each]), strict=True):
-                yield whole(name, theirs, a[name], "order"), len(names) == 1
+        theirs = list(other[each])
+        if len(names) == len(theirs):
+            theirs = [theirs[n] for n in order] if len(order) == len(theirs) else theirs
+            for name, its in zip(names, theirs, strict=True):
+                yield Grouped(whole(name, its, a[1][name], "order"), len(names))

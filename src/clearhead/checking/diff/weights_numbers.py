@@ -49,7 +49,7 @@ class Sums:
         """
         mine = {name: [each for each in left_there if _alike(self.of[name], other.of[each])] for name in left}
         for name, found in mine.items():
-            if len(found) == 1 and sum(found[0] in each for each in mine.values()) == 1 and not _flat(left[name]):
+            if len(found) == 1 and sum(found[0] in each for each in mine.values()) == 1 and not flat(left[name]):
                 yield name, found[0]
 
     def holder(self, tensor: Tensor, but: str) -> str | None:
@@ -59,7 +59,7 @@ class Sums:
             tensor: what is looked for.
             but: the name that is not meant.
         """
-        if _flat(tensor):
+        if flat(tensor):
             return None
         # The first rows tell nearly all others apart.
         fitting = (name for name, each in self.tensors.items() if name != but and each.shape == tensor.shape)
@@ -86,7 +86,7 @@ def _alike(one: tuple[int, float, float], other: tuple[int, float, float]) -> bo
     return one[0] == other[0] and abs(one[2] - other[2]) <= size and abs(one[1] - other[1]) <= size * math.sqrt(one[0])
 
 
-def _flat(tensor: Tensor) -> bool:
+def flat(tensor: Tensor) -> bool:
     """Whether all numbers are one: such a tensor says nothing of where it comes from."""
     if tensor.numel() < 2:
         return True
