@@ -70,6 +70,7 @@ class Plant:
         after: what is done to the output.
         causal: whether it can only be told in code that may not see the future.
         building: whether operations are changed while the class is built, too: tables are made then.
+        void: of a class as it is made, whether what is planted is a formula that is right in it.
     """
 
     id: str
@@ -78,6 +79,7 @@ class Plant:
     after: After | None = None
     causal: bool = False
     building: bool = False
+    void: Callable[[Any], bool] = lambda made: False
 
 
 class _Planted(TorchFunctionMode):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 from zlib import crc32
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from bench.checking.public.planting import ATTEND, SOFTMAX, Change, Plant, Seen
+from clearhead.checking.signatures import signature_of
 
 HIDDEN = -1e3
 """A score below it is that of a key that may not be seen."""
@@ -155,6 +157,17 @@ def _scored(func: Any, args: tuple[Any, ...], keywords: dict[str, Any], seen: Se
     return func(args[0], targets, *args[2:4], **keywords)
 
 
+def _as_t5(made: Any) -> bool:
+    """Whether it takes a bias of positions, and keeps no scale as a number: T5's formula, which has no scale, is right there."""
+    parts = list(made.modules()) if isinstance(made, nn.Module) else []
+    taken = any(
+        re.match(r"pos\w*_bias", name) for part in parts for name in signature_of(type(part).forward).parameters
+    )
+    return taken and not any(
+        "scal" in name and isinstance(value, float) for part in parts for name, value in vars(part).items()
+    )
+
+
 # --- outputs ---
 
 
@@ -172,7 +185,7 @@ FUTURE = Plant(
 NOISE = Plant("dropout.active-in-eval", "dropout of the output in eval", after=lambda y, _: F.dropout(y, 0.1, True))
 AXIS = Plant("softmax.axis", "softmax over the queries", _at_softmax(_columns))
 AHEAD = Plant("causal.future-leak", "the mask one off", _at_softmax(_ahead), causal=True)
-SCALE = Plant("scale.missing", "scores times the root of d", _at_softmax(_unscaled))
+SCALE = Plant("scale.missing", "scores times the root of d", _at_softmax(_unscaled), void=_as_t5)
 UNMASKED = Plant("mask.ignored", "masks without effect", _at_softmax(_all_seen))
 CACHE = Plant("cache.mismatch", "the last of the cache lost", {"cat": _past_lost})
 SKIPLESS = Plant("residual.missing", "the first skip left out", dict.fromkeys(("add", "__add__", "add_"), _skipless))

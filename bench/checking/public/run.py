@@ -95,6 +95,8 @@ def _answer(subject: Any, plant: str) -> tuple[Any, ...]:
             return _checked(subject, subject.make())
         one = next(each for each in PLANTS[subject.kind] if each.what == plant)
         made, seen = planted(subject.make, one)
+        if one.void(made):
+            return False, False, "void: what is planted is right in it"
         state, said, causal = _checked(subject, made, one.id)
         told = state == "alarm" or (state == "not run" and seen.changed)
         return seen.changed and (told or (seen.moved and (causal or not one.causal))), told, said

@@ -119,6 +119,7 @@ APART = {
 BLIND: Mapping[str, Mapping[str, str]] = {
     **dict.fromkeys(("Qwen3Attention", "Qwen3MoeAttention"), NORMED),
     **dict.fromkeys(("DebertaV2Attention", "DebertaAttention", "DisentangledSelfAttention"), APART),
+    "XLNetRelativeAttention": {"batch.mixing": "what it gives has positions first, so that the plant mixes those"},
     "GPTNeoAttention": {"scale.missing": "its scores have no scale, and the weights are trained so"},
 }
 """By the name of a class the planted faults that cannot show in it, with the reason."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -76,8 +77,10 @@ def _backends(kind: str, fused: bool) -> tuple[str, ...]:
 
 
 def subjects(families: Iterable[Family]) -> list[Subject]:
-    """Each class of each family with each kernel."""
+    """Each class of each family with each kernel; a name that two families have is told with that of the whole."""
     found = []
+    families = list(families)
+    owners = Counter(name for family in families for names in family.parts.values() for name in names.split())
     for family in families:
         for kind, names in family.parts.items():
             for name in names.split():
@@ -85,5 +88,6 @@ def subjects(families: Iterable[Family]) -> list[Subject]:
                     make = partial(made, family.model, family.sizes, name, backend)
                     options = {"call": CALLS[name]} if name in CALLS else {}
                     said = (options, CONFIRMED.get(name, ()), BLIND.get(name, {}))
-                    found.append(Subject("transformers", f"{name}, {backend}".rstrip(", "), make, kind, *said))
+                    title = name if owners[name] == 1 else f"{name} of {family.model}"
+                    found.append(Subject("transformers", f"{title}, {backend}".rstrip(", "), make, kind, *said))
     return found
