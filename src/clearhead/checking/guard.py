@@ -16,6 +16,9 @@ from typing import Any, Literal
 from clearhead.messages import UserError, say
 
 CHILD = "from clearhead.checking.child import main; main()"
+QUIET = {"TQDM_DISABLE": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
+"""What keeps libraries from drawing bars: code that loads weights is built several times."""
+
 MOMENT = 4.0
 """Seconds after which a reader wants to know that something is being done."""
 
@@ -109,6 +112,7 @@ def apart(
             stdout=_aside(),
             text=True,
             start_new_session=True,
+            env=QUIET | os.environ,
         )
         try:
             if not _done(child, request, min(MOMENT, seconds)):

@@ -103,8 +103,8 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{name} 载入权重，但其中 {number} 个在每次构造时重新随机生成（{names}）：其中 {given} 个换成了 {other} 的数值，其余保持随机值",
     ),
     "diff_ours.initial": (
-        "{number} tensors of {name} that hold one number before training (gains of 1, shifts of 0) were drawn, so that what they do shows",
-        "{name} 中有 {number} 个张量在训练前只含一个数（增益为 1、偏移为 0），已改为随机值，以便显出其作用",
+        "tensors of {name} that hold one number before training (gains of 1, shifts of 0) were drawn, the same for both where both have them, so that what they do shows: {number}",
+        "{name} 中在训练前只含一个数的张量（增益为 1、偏移为 0）已改为随机值（双方都有的取相同值），以便显出其作用：{number} 个",
     ),
     "diff_ours.guessed": (
         "names and shapes do not tell which weight is which: this way was found by trying; with the first guess the two part at {place}, by {gap} of the size",

@@ -16,7 +16,7 @@ from clearhead.checking.diff.inputs import inputs_for, longer, unseen
 from clearhead.checking.diff.ours import ModelSide, model_side
 from clearhead.checking.diff.report import Difference, Pair, Reason
 from clearhead.checking.diff.side import Given, Side, Tuned, Walk
-from clearhead.checking.diff.towards import IDLE, differing, shown
+from clearhead.checking.diff.towards import IDLE, IDS, SIZES, differing, shown
 from clearhead.checking.diff.walking import walked
 from clearhead.checking.diff.whys import reasons_for, unexplained
 from clearhead.checking.rounding import UNIT
@@ -120,6 +120,7 @@ def compare(one: Opened, other: Opened, tuned: Tuned) -> Difference:
     if first is not None:
         reasons, left, unreached = reasons_for(shared, seen, first, given)
         notes += unexplained(reasons, left, unreached)
+        reasons += chosen_apart(a, b, first) if any(each.id == "config.sizes" for each in reasons) else ()
     told = a.name, b.name, given.text, shared.whose, seen.pairs, first, reasons, shared.tensors, tuple(notes)
     return Difference(*told, unreached)
 
@@ -154,6 +155,24 @@ def islands(walks: tuple[Walk, Walk], pairs: tuple[Pair, ...]) -> list[str]:
     narrowest = max((walk.narrowest for walk in walks), key=lambda kind: UNIT.get(kind, 0.0))
     kind = str(narrowest).removeprefix("torch.")
     return [say("diff_ours.island", kind=kind, place=shown.b or shown.a, gap=f"{shown.largest:.1e}")]
+
+
+def chosen_apart(a: Side, b: Side, first: Pair) -> tuple[Reason, ...]:
+    """What the configurations of two of ours tell beside their sizes, without a search: positions, norm, activation."""
+    if not (isinstance(a, ModelSide) and isinstance(b, ModelSide)):
+        return ()
+    return tuple(
+        Reason(
+            IDS.get(each.name, f"config.{each.name}"),
+            "consistent",
+            first.a or first.b,
+            say("diff_ours.size", field=each.name, a=shown(each.first), b=shown(each.second)),
+            first.largest,
+            first.largest,
+        )
+        for each in differing(a.config, b.config)
+        if each.name not in (*IDLE, *SIZES, "context")
+    )
 
 
 def idle(a: Side, b: Side) -> list[str]:

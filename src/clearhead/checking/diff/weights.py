@@ -15,7 +15,7 @@ from clearhead.checking.diff.report import State, TensorRow
 from clearhead.checking.diff.weights_named import paired
 from clearhead.checking.diff.weights_numbers import Sums, gap_of, joined, mask_numbers
 from clearhead.checking.diff.weights_recipes import Named, Recipe, made, whole
-from clearhead.checking.diff.weights_roles import plain_name
+from clearhead.checking.diff.weights_roles import plain_name, roles
 from clearhead.formats.opened import Config
 from clearhead.messages import say
 
@@ -54,10 +54,15 @@ class Match:
 
     @property
     def id(self) -> str:
-        """What kind of relation: "weights.transposed" ...; "weights.exchanged" for the numbers of another of A's; "" if there is none."""
+        """What kind of relation: "weights.transposed" ...; "weights.exchanged" for the numbers of another of A's; "" if there is none.
+
+        A head with the numbers of the embedding is tied, which is a difference of the two models and no slip of the loading.
+        """
         if self.relation is not None:
             return self.relation.id
-        return "weights.exchanged" if self.state == "related" else ""
+        if self.state != "related" or self.recipe is None:
+            return ""
+        return "head.tied" if _is_head_of(self.a, self.recipe.names) else "weights.exchanged"
 
     @property
     def surely(self) -> bool:
@@ -69,6 +74,12 @@ class Match:
     def row(self) -> TensorRow:
         """As the report has it."""
         return TensorRow(self.a, self.b, self.state, self.text)
+
+
+def _is_head_of(name: str, others: tuple[str, ...]) -> bool:
+    """Whether the tensors are a head and the table of tokens."""
+    own, other = roles([name]).get(name), roles(others).get(others[0]) if len(others) == 1 else None
+    return own is not None and other is not None and (own.part, other.part) == ("head", "embedding")
 
 
 def compared(
