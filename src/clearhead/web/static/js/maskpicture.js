@@ -95,7 +95,11 @@ function colourOf(state, near) {
 }
 
 /** The signs of the states in a square of 20. */
-const SIGNS = ["M0 6L6 0M0 12L12 0M0 18L18 0M4 20L20 4M10 20L20 10M16 20L20 16", "M13 10a3 3 0 1 1-6 0a3 3 0 1 1 6 0", "M0 0L20 20M0 20L20 0M0 10L10 0L20 10L10 20Z"];
+const SIGNS = [
+  "M0 6L6 0M0 12L12 0M0 18L18 0M4 20L20 4M10 20L20 10M16 20L20 16",
+  "M13 10a3 3 0 1 1-6 0a3 3 0 1 1 6 0",
+  "M0 0L20 20M0 20L20 0M0 10L10 0L20 10L10 20Z",
+];
 
 /** One cell as the matrix draws it, for the legend. @param {number} state @param {Element} near tells the theme */
 export function sample(state, near) {

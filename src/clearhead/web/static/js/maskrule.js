@@ -99,6 +99,11 @@ export function reasons(rule, query, key) {
   return found;
 }
 
+/** The rule that decides: the first that hides the pair, else the first that there is. @param {Reason[]} found @returns {Reason | undefined} */
+export function decisive(found) {
+  return found.find(({ holds }) => !holds) ?? found[0];
+}
+
 /** 0 hidden, 1 seen, 2 hidden and the key is padding. @param {Rule} rule @param {number} query @param {number} key */
 export function cellOf(rule, query, key) {
   if (reasons(rule, query, key).every(({ holds }) => holds)) return 1;
