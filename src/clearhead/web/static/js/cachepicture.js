@@ -1,8 +1,9 @@
 // @ts-check
 /** What a cache holds, as a picture: a row a layer, the block of the prompt on the left, then a column for each token that was written. */
-import { Axis } from "clearhead/axis.js";
+import { Axis, widthOf } from "clearhead/axis.js";
 import { pixels, themeOf } from "clearhead/colours.js";
 import { draw, make } from "clearhead/dom.js";
+import { hatching } from "clearhead/hatch.js";
 
 /**
  * @typedef {object} Kept what is shown
@@ -13,15 +14,23 @@ import { draw, make } from "clearhead/dom.js";
  * @property {number} shown columns that are there at this step
  * @property {string[]} labels of all tokens
  * @property {(layer: number) => number} first the first column that this step reads in a layer
+ * @property {number} gone how many columns are not kept any more
  * @property {[string, string]} brackets what stands above the two parts
  */
 
-/** @typedef {{hover: (layer: number, column: number, x: number, y: number) => void, leave: () => void, choose: (steps: number) => void}} Hands */
+/**
+ * @typedef {object} Hands
+ * @property {(layer: number, column: number, x: number, y: number) => void} hover
+ * @property {() => void} leave
+ * @property {(steps: number) => void} choose
+ */
 
 const GAP = 10;
 /** Pixels of a column: the most, and the least where it was written. */
 const [WIDE, NARROW] = [30, 11];
 const [TALLEST, LOW, HIGH] = [340, 5, 32];
+/** How far a slanted label goes to the right, a pixel of its length; how much larger a bracket's letters are; what is left beside them. */
+const [SLANT, LARGER, ASIDE] = [0.58, 1.09, 14];
 
 export class CachePicture {
   /** @param {string} label for screen readers @param {Hands} hands */
@@ -32,15 +41,19 @@ export class CachePicture {
     this.brackets = [make("span", { class: "bracket bracket-0" }), make("span", { class: "bracket bracket-1" })];
     this.canvas = make("canvas", { tabindex: 0, role: "img", "aria-label": label });
     this.reads = draw("svg", { class: "cache-reads", "aria-hidden": "true", height: 14 });
+    /** What the brackets say where they are too narrow to say it. */
+    this.names = make("p", { class: "bracket-names quiet" });
     this.element = make("div", { class: "cache-picture" });
-    this.element.append(make("span"), ...this.brackets, make("span"), ...this.axes.map(({ element }) => element), this.left.element, this.canvas, make("span"), this.reads);
+    const above = this.axes.map(({ element }) => element);
+    this.element.append(this.names, make("span"), ...this.brackets, make("span"), ...above, this.left.element, this.canvas, make("span"), this.reads);
     /** @type {Kept | null} */
     this.kept = null;
     /** Pixels of a column of the prompt and of a written one, where the written ones begin, and how high a row is. */
     this.sizes = { block: 1, column: 1, start: 0, row: 1 };
     this.canvas.addEventListener("pointermove", (event) => {
       const { layer, column } = this.at(event.offsetX, event.offsetY);
-      if (this.kept && column >= 0 && column < this.kept.prefill + this.kept.shown) hands.hover(layer, column, event.clientX, event.clientY);
+      const { prefill = 0, shown = 0 } = this.kept ?? {};
+      if (column >= 0 && column < prefill + shown) hands.hover(layer, column, event.clientX, event.clientY);
       else hands.leave();
     });
     this.canvas.addEventListener("pointerleave", hands.leave);
@@ -65,13 +78,8 @@ export class CachePicture {
     const { prefill, made, layers, labels, shown, brackets } = kept;
     const names = Array.from({ length: layers }, (_, layer) => String(layer));
     const left = this.left.room(names, 1);
-    const room = width - left - (made ? GAP : 0);
-    const even = Math.min(WIDE, room / (prefill + made));
-    // A long prompt is pressed together, so that the columns that follow can be told apart; where all is narrow, both parts share.
-    const column = Math.max(even, Math.min(NARROW, room / 2 / Math.max(1, made)));
-    const block = Math.min(even, (room - made * column) / prefill);
-    const row = Math.max(LOW, Math.min(HIGH, TALLEST / layers));
-    this.sizes = { block, column, start: prefill * block + GAP, row };
+    this.sizes = sizesOf(kept, width - left);
+    const { block, column, row } = this.sizes;
     const parts = [{ size: block, count: prefill, first: 0 }, { size: column, count: made, first: prefill }];
     const wide = parts.map(({ size, count }) => Math.round(size * count));
     this.element.style.gridTemplateColumns = `${left}px ${wide[0]}px ${wide[1]}px`;
@@ -81,11 +89,15 @@ export class CachePicture {
       const [axis, bracket] = [this.axes[side], this.brackets[side]];
       axis.draw((cell) => labels[first + cell] ?? "", { size, start: 0, length: wide[side], count }, across, side && shown ? [shown - 1] : []);
       axis.element.style.marginLeft = bracket.style.marginLeft = side ? `${GAP}px` : "0";
-      bracket.textContent = brackets[side];
       bracket.title = brackets[side];
       bracket.style.width = `${wide[side]}px`;
       bracket.classList.toggle("empty", !count);
     });
+    // Words that are cut say nothing: then both stand above, and the brackets have their colours alone.
+    const fits = brackets.every((text, side) => !parts[side].count || LARGER * widthOf(text) + ASIDE <= wide[side]);
+    this.brackets.forEach((bracket, side) => (bracket.textContent = fits ? brackets[side] : ""));
+    this.names.replaceChildren(...(fits ? [] : brackets.filter((_, side) => parts[side].count).map((text, side) =>
+      make("span", {}, make("i", { class: `swatch bracket-colour-${side}` }), text))));
     this.left.draw((cell) => names[cell], { size: row, start: 0, length: layers * row, count: layers }, left, []);
     const [across2, high] = [Math.round(this.sizes.start + wide[1]), Math.round(layers * row)];
     this.canvas.width = Math.round(across2 * devicePixelRatio);
@@ -118,13 +130,19 @@ export class CachePicture {
     // What this step may not read any more, beyond a window, is faint.
     context.fillStyle = colour("--card");
     context.globalAlpha = 0.78;
-    for (let layer = 0; layer < layers; layer++) if (shown && first(layer) > 0) context.fillRect(0, layer * row, this.x(first(layer)) - (first(layer) === prefill ? GAP : 0), row);
+    for (let layer = 0; layer < layers; layer++) {
+      if (shown && first(layer) > 0) context.fillRect(0, layer * row, this.x(first(layer)) - (first(layer) === prefill ? GAP : 0), row);
+    }
     context.globalAlpha = 1;
     // Thin lines keep cells apart.
     if (Math.min(row, column) >= 7) {
-      for (let layer = 1; layer < layers; layer++) context.fillRect(0, Math.round(layer * row) - 0.5, this.x(prefill + shown - 1) + column, 1);
-      for (let cell = 1; cell < prefill + shown; cell++) if (cell > prefill || block >= 7) context.fillRect(Math.round(this.x(cell)) - 0.5, 0, 1, high);
+      const end = this.x(prefill + shown - 1) + column;
+      for (let layer = 1; layer < layers; layer++) context.fillRect(0, Math.round(layer * row) - 0.5, end, 1);
+      for (let cell = 1; cell < prefill + shown; cell++) {
+        if (cell > prefill || block >= 7) context.fillRect(Math.round(this.x(cell)) - 0.5, 0, 1, high);
+      }
     }
+    this.lose(context, kept, high);
     context.strokeStyle = colour("--line");
     context.setLineDash([3, 3]);
     context.lineWidth = 1;
@@ -134,6 +152,25 @@ export class CachePicture {
     context.lineWidth = 2.5;
     if (shown) context.strokeRect(start + (shown - 1) * column + 1, 1, column - 2, high - 2);
     else context.strokeRect(1, 1, Math.max(1, prefill * block - 2), high - 2);
+  }
+
+  /** Lines over the columns that are not kept any more. @param {CanvasRenderingContext2D} context @param {Kept} kept @param {number} high */
+  lose(context, { prefill, gone }, high) {
+    const pattern = gone && hatching(context, this.canvas);
+    if (!pattern) return;
+    const { block, column, start } = this.sizes;
+    context.save();
+    // In pixels of the screen, as the lines of a matrix.
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.fillStyle = pattern;
+    const fill = (/** @type {number} */ from, /** @type {number} */ long) => {
+      const [left, right] = [from, from + long].map((x) => Math.round(x * devicePixelRatio));
+      context.clearRect(left, 0, right - left, Math.round(high * devicePixelRatio));
+      context.fillRect(left, 0, right - left, Math.round(high * devicePixelRatio));
+    };
+    fill(0, Math.min(gone, prefill) * block);
+    if (gone > prefill) fill(start, (gone - prefill) * column);
+    context.restore();
   }
 
   /** A line under the columns that the new query reads, with an arrow at the new one. @param {Kept} kept @param {number} width */
@@ -146,7 +183,36 @@ export class CachePicture {
   }
 }
 
-/** Some columns as pixels, by the largest where several share one. @param {Kept} kept @param {number} first @param {number} count @param {number} most @param {HTMLElement} element */
+/** How wide columns are and how high rows, so that the last label ends where the room does. @param {Kept} kept @param {number} room */
+function sizesOf({ prefill, made, layers, labels }, room) {
+  const count = prefill + made;
+  const sizes = (/** @type {number} */ free) => {
+    const even = Math.min(WIDE, free / count);
+    // A long prompt is pressed together, so that the columns that follow can be told apart; where all is narrow, both parts share.
+    const column = Math.max(even, Math.min(NARROW, free / 2 / Math.max(1, made)));
+    const block = Math.min(even, (free - made * column) / prefill);
+    return { block, column, start: prefill * block + GAP, row: Math.max(LOW, Math.min(HIGH, TALLEST / layers)) };
+  };
+  const free = room - (made ? GAP : 0);
+  const wide = sizes(free);
+  // A slanted label begins in the middle of its column; what goes over the end of the last column is taken off the columns.
+  const over = labels.slice(0, count).map((label, cell) => {
+    const size = cell < prefill ? wide.block : wide.column;
+    const behind = Math.min(count - cell, made) * wide.column + Math.max(0, prefill - cell) * wide.block;
+    return widthOf(label) <= size - 2 ? 0 : SLANT * widthOf(label) + ASIDE / 2 + size / 2 - behind;
+  });
+  const taken = Math.min(free / 4, Math.max(0, wide.start - GAP + made * wide.column + (made ? GAP : 0) + Math.max(0, ...over) - room));
+  return taken > 0 ? sizes(free - taken) : wide;
+}
+
+/**
+ * Some columns as pixels, by the largest where several share one.
+ * @param {Kept} kept
+ * @param {number} first
+ * @param {number} count
+ * @param {number} most
+ * @param {HTMLElement} element
+ */
 function pictureOf({ values, layers, prefill, made }, first, count, most, element) {
   const columns = prefill + made;
   const wide = Math.max(1, Math.min(count, most));

@@ -19,7 +19,7 @@ const PAIRS = 64;
 const sizes = new WeakMap();
 
 /** @type {import("clearhead/state.js").View} */
-export const view = { id: "cell", show, keys, uses: ["part", "layer", "head", "query", "key"] };
+export const view = { id: "cell", show, keys, uses: ["part", "layer", "head", "query", "key", "at"] };
 
 /** @type {import("clearhead/state.js").View["show"]} */
 async function show(element, state, api, say) {

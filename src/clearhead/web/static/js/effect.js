@@ -2,7 +2,8 @@
 /** Beside a weight, what would be without it: the model runs again with it set to 0. A weight is not a cause. */
 import { Refused } from "clearhead/api.js";
 import { make } from "clearhead/dom.js";
-import { digits, NOTHING, picture, signed } from "clearhead/effectpicture.js";
+import { NOTHING, picture, signed } from "clearhead/effectpicture.js";
+import { change, table } from "clearhead/effecttable.js";
 import { refilled } from "clearhead/headtools.js";
 import { placed, visible } from "clearhead/labels.js";
 import { figures } from "clearhead/say.js";
@@ -12,7 +13,32 @@ import { go } from "clearhead/state.js";
 /** @typedef {import("clearhead/state.js").Say} Say */
 /** @typedef {import("clearhead/state.js").Api} Api */
 /** @typedef {import("clearhead/effectpicture.js").Pair} Pair */
-/** @typedef {{logit: number, logprob: number, best: string}} Said */
+/** @typedef {import("clearhead/effecttable.js").Outcome} Outcome */
+
+/**
+ * @typedef {object} Row what `effects` answers; all but `difference` null where the model says no tokens
+ * @property {number | null} position whose answer is asked for
+ * @property {string} token that it found best there
+ * @property {Outcome} ran
+ * @property {Outcome} without_head
+ * @property {number} listed how many weights there are to look at
+ * @property {Removed[] | null} keys from the largest weight on
+ * @property {number | null} difference from what ran
+ */
+
+/** @typedef {{key: number, weight: number} & Outcome} Removed a weight, and what the model says without it */
+
+/**
+ * @typedef {object} One what `effect` answers
+ * @property {number | null} position
+ * @property {string | null} token
+ * @property {number} key
+ * @property {number} weight
+ * @property {Outcome} ran
+ * @property {Outcome} without_weight
+ * @property {Outcome} without_head
+ * @property {number | null} difference
+ */
 
 /**
  * @typedef {object} Asked
@@ -26,38 +52,41 @@ import { go } from "clearhead/state.js";
 
 /** A forward that takes longer is made only when somebody asks for it. */
 const SOON = 0.15;
-const LISTED = 12;
-/** From how many seconds on the row is asked for in pieces, of so many weights: a person may go on between two of them. */
-const [SLOW, PIECE] = [1, 4];
+/** From how many seconds on the row is asked for in pieces: a person may go on between two of them. */
+const SLOW = 1;
 /** The name of the button, and of what comes in its place: the focus goes with it. */
 const ANSWER = "answer";
 
-/** Whether the answer at the query is asked for, not the last one. */
-let atQuery = false;
-
-/** The rows that somebody asked for; they are not asked for twice. @type {Set<string>} */
-const wanted = new Set();
+/** The rows of an opened prompt that somebody asked for; they are not asked for twice. @type {WeakMap<object, Set<string>>} */
+const wanted = new WeakMap();
 
 /** Fills the card of a cell. @param {HTMLElement} box @param {Asked} asked */
 export async function without(box, asked) {
   const { api, say } = asked;
-  const passes = Math.min(LISTED, asked.labels.keys.length) + 2;
   const seconds = api.opened().seconds;
   // A file carries its answers; the page asks them all.
-  const soon = seconds <= SOON || isFile() || wanted.has(name(asked));
-  if (soon) return computed(box, asked);
-  const compute = make("button", { type: "button", class: "main-button", "data-name": ANSWER }, say("effect.compute", { passes, seconds: figures(Number((passes * seconds).toPrecision(1))) }));
+  if (seconds <= SOON || isFile() || wantedOf(api).has(name(asked))) return computed(box, asked);
+  const compute = make("button", { type: "button", class: "main-button", "data-name": ANSWER }, say("effect.compute"));
   compute.addEventListener("click", () => {
-    wanted.add(name(asked));
+    wantedOf(api).add(name(asked));
     void later(() => computed(box, asked));
   });
+  const told = say("effect.compute_told", { seconds: figures(Number(seconds.toPrecision(2))) });
   box.removeAttribute("aria-busy");
-  refilled(box, [...above(asked), ...choice(box, asked), make("p", {}, compute), cause(say)]);
+  refilled(box, [...above(asked), ...choice(asked), make("p", {}, compute, " ", make("span", { class: "quiet" }, told)), cause(say)]);
 }
 
-/** What belongs to one row of one prompt. @param {Asked} asked */
-function name({ api, state: { part, layer, head, query } }) {
-  return [api.opened().session, part, layer, head, query, atQuery].join(" ");
+/** @param {Api} api */
+function wantedOf(api) {
+  const opened = api.opened();
+  const found = wanted.get(opened) ?? new Set();
+  wanted.set(opened, found);
+  return found;
+}
+
+/** What belongs to one row of a prompt. @param {Asked} asked */
+function name({ state: { part, layer, head, query, at } }) {
+  return [part, layer, head, query, at].join(" ");
 }
 
 /** What a person asked for: one who has moved on meanwhile is shown something else. @param {() => Promise<void>} work */
@@ -71,26 +100,44 @@ async function later(work) {
 
 /** @param {HTMLElement} box @param {Asked} asked */
 async function computed(box, asked) {
-  const { state: { part, layer, head, query, key }, api, say, cell } = asked;
-  const fields = { part, layer, head, query, ...(choosable(asked) && atQuery ? { at: query } : {}) };
+  const { state, api, say, cell } = asked;
+  const { part, layer, head, query, key } = state;
+  const slow = api.opened().seconds > SLOW && !isFile();
+  const fields = { part, layer, head, query, ...(atQuery(asked) ? { at: query } : {}) };
   box.setAttribute("aria-busy", "true");
-  if (!box.firstChild || box.querySelector(".main-button")) refilled(box, [...above(asked), make("p", { class: "quiet", role: "status", tabindex: -1, "data-name": ANSWER }, make("progress", api.opened().seconds > SLOW ? { max: LISTED, value: 0 } : {}), " ", say("effect.busy")), cause(say)]);
-  const row = await allowed(api.opened().seconds > SLOW && !isFile() ? pieces(box, asked, fields) : api.get("effects", fields));
-  const listed = row?.header.keys?.find((/** @type {any} */ each) => each.key === key);
-  const one = listed || !row?.header.keys || !cell.visible ? null : await allowed(api.get("effect", { ...fields, key }));
+  if (!box.firstChild || box.querySelector(".main-button")) refilled(box, [...above(asked), busy(say), cause(say)]);
+  const row = await allowed(slow ? pieces(box, api, fields) : rowOf(api, fields));
+  const listed = row?.keys?.find((each) => each.key === key);
+  const one = listed || !row?.keys || !cell.visible ? null : await allowed(api.get("effect", { ...fields, key }));
+  const removed = listed ?? /** @type {One | undefined} */ (one?.header);
   box.removeAttribute("aria-busy");
-  refilled(box, [...above(asked), ...choice(box, asked), ...found(asked, row?.header, listed ?? one?.header), cause(say)]);
+  refilled(box, [...above(asked), ...choice(asked), ...found(asked, row, removed), cause(say)]);
 }
 
-/** The row, some weights at a time. @param {HTMLElement} box @param {Asked} asked @param {Record<string, string | number>} fields */
-async function pieces(box, { api, labels }, fields) {
-  const whole = await api.get("effects", { ...fields, from: 0 });
-  const keys = [...(whole.header.keys ?? [])];
-  for (let from = PIECE; from < LISTED && keys.length === from && from < labels.keys.length; from += PIECE) {
-    box.querySelector("progress")?.setAttribute("value", String(from));
-    keys.push(...(await api.get("effects", { ...fields, from })).header.keys);
+/** @param {Say} say */
+function busy(say) {
+  return make("p", { class: "quiet", role: "status", tabindex: -1, "data-name": ANSWER }, make("progress"), " ", say("effect.busy"));
+}
+
+/** @param {Api} api @param {Record<string, string | number>} fields @returns {Promise<Row>} */
+async function rowOf(api, fields) {
+  return (await api.get("effects", fields)).header;
+}
+
+/** The row, some weights at a time. @param {HTMLElement} box @param {Api} api @param {Record<string, string | number>} fields */
+async function pieces(box, api, fields) {
+  const first = await rowOf(api, { ...fields, from: 0 });
+  if (!first.keys) return first;
+  const keys = [...first.keys];
+  while (keys.length < first.listed) {
+    const progress = box.querySelector("progress");
+    progress?.setAttribute("max", String(first.listed));
+    progress?.setAttribute("value", String(keys.length));
+    const more = (await rowOf(api, { ...fields, from: keys.length })).keys ?? [];
+    if (!more.length) break;
+    keys.push(...more);
   }
-  return { ...whole, header: { ...whole.header, keys: whole.header.keys && keys } };
+  return { ...first, keys };
 }
 
 /** Whether the page is a saved file, which carries its answers. */
@@ -98,7 +145,7 @@ function isFile() {
   return document.getElementById("answers") !== null;
 }
 
-/** An answer, or nothing where a file does not hold it. @param {Promise<import("clearhead/state.js").Answer>} answer */
+/** An answer, or nothing where a file does not hold it. @template A @param {Promise<A>} answer @returns {Promise<A | null>} */
 async function allowed(answer) {
   return answer.catch((error) => {
     if (!(error instanceof Refused) || error.kind !== "absent") throw error;
@@ -109,7 +156,8 @@ async function allowed(answer) {
 /** Title, and what is done. @param {Asked} asked */
 function above({ say, labels, state, cell }) {
   const fields = { query: placed(labels.queries, state.query), key: placed(labels.keys, state.key) };
-  return [make("h3", {}, say("effect.title")), make("p", { class: "caption" }, say(cell.visible ? "effect.told" : "effect.told_hidden", fields))];
+  const told = say(cell.visible ? "effect.told" : "effect.told_hidden", fields);
+  return [make("h3", {}, say("effect.title")), make("p", { class: "caption" }, told)];
 }
 
 /** @param {Say} say */
@@ -122,32 +170,44 @@ function choosable({ api, state, own }) {
   return api.model().kind !== "encoder" && state.part !== "encoder.attention" && state.query !== own.length - 1;
 }
 
-/** Which answer is asked for. @param {HTMLElement} box @param {Asked} asked @returns {HTMLElement[]} */
-function choice(box, asked) {
+/** Whether the answer at the query is asked for, not the last one. @param {Asked} asked */
+function atQuery(asked) {
+  return choosable(asked) && asked.state.at === "query";
+}
+
+/** Which answer is asked for. @param {Asked} asked @returns {HTMLElement[]} */
+function choice(asked) {
   if (!choosable(asked)) return [];
-  const { say } = asked;
-  const select = make("select", { "data-name": "at" }, ...["end", "query"].map((each) => make("option", { value: each, selected: (each === "query") === atQuery }, say(each === "query" ? "effect.at_query" : "effect.at_end"))));
-  select.addEventListener("change", () => {
-    atQuery = select.value === "query";
-    void later(() => without(box, asked));
-  });
+  const { say, state } = asked;
+  const option = (/** @type {string} */ value, /** @type {string} */ text) => make("option", { value, selected: value === state.at }, text);
+  const select = make("select", { "data-name": "at" }, option("", say("effect.at_end")), option("query", say("effect.at_query")));
+  select.addEventListener("change", () => go({ at: select.value }));
   return [make("p", {}, make("label", { class: "choice" }, say("effect.at"), select))];
 }
 
-/** The numbers. @param {Asked} asked @param {any} row what `effects` said @param {any} one what is said of this key @returns {HTMLElement[]} */
+/**
+ * The numbers.
+ * @param {Asked} asked
+ * @param {Row | null} row
+ * @param {Removed | One | undefined} one what is said of this key
+ * @returns {HTMLElement[]}
+ */
 function found(asked, row, one) {
   const { say, state, labels, own, api, cell } = asked;
   if (!row) return [make("p", { class: "quiet" }, say("effect.absent"))];
-  if (row.position === null) return [make("p", {}, say("effect.no_answer"))];
+  if (row.position === null || !row.keys) return [make("p", {}, say("effect.no_answer"))];
   const [token, place] = [visible(row.token), placed(own, row.position)];
-  const pairs = /** @type {Pair[]} */ (row.keys.map((/** @type {any} */ { key, weight, logprob }) => ({ key, weight, change: logprob - row.ran.logprob })));
-  const said = one && (one.without_weight ?? one);
-  if (said && !pairs.some(({ key }) => key === state.key)) pairs.push({ key: state.key, weight: one.weight, change: said.logprob - row.ran.logprob });
+  const pairs = row.keys.map((each) => /** @type {Pair} */ ({ key: each.key, weight: each.weight, change: change(each, row.ran) }));
+  const outcome = one && ("without_weight" in one ? one.without_weight : one);
+  if (one && outcome && !pairs.some(({ key }) => key === state.key)) {
+    pairs.push({ key: state.key, weight: one.weight, change: change(outcome, row.ran) });
+  }
   const choose = (/** @type {number} */ key) => go({ key });
+  const picked = api.model().kind === "encoder" ? "effect.asked_encoder" : "effect.asked";
   return [
-    make("p", {}, say(api.model().kind === "encoder" ? "effect.asked_encoder" : "effect.asked", { position: place, token })),
-    table(asked, row, said, one?.weight),
-    ...(said || !cell.visible ? [] : [make("p", { class: "quiet" }, say("effect.absent"))]),
+    make("p", {}, say(picked, { position: place, token })),
+    table(row, outcome && { outcome, weight: figures(one.weight) }, placed(labels.queries, state.query), ANSWER, say),
+    ...(outcome || !cell.visible ? [] : [make("p", { class: "quiet" }, say("effect.absent"))]),
     ...(pairs.length ? [
       make("h4", {}, say("effect.picture")),
       make("p", { class: "effect-sentence" }, sentence(asked, pairs, place)),
@@ -157,27 +217,15 @@ function found(asked, row, one) {
   ];
 }
 
-/** As it ran, without the weight, without the head. @param {Asked} asked @param {any} row @param {Said | null | undefined} said @param {number} weight */
-function table({ say, labels, state }, row, said, weight) {
-  const line = (/** @type {string} */ name, /** @type {Said} */ { logit, logprob, best }, /** @type {boolean} */ ran) => make("tr", {}, make("th", { scope: "row" }, name), make("td", {}, visible(best)),
-    make("td", {}, digits(logit)), make("td", {}, digits(Math.exp(logprob), say("effect.percent", { value: figures(Number((100 * Math.exp(logprob)).toPrecision(4))) }))),
-    make("td", {}, ran ? "" : digits(logprob - row.ran.logprob, signed(logprob - row.ran.logprob))));
-  const heads = ["", say("effect.best"), say("effect.logit"), say("effect.probability"), say("effect.change")];
-  const lines = [line(say("effect.ran"), row.ran, true), ...(said ? [line(say("effect.weight", { weight: figures(weight) }), said, false)] : []),
-    line(say("effect.head", { query: placed(labels.queries, state.query) }), row.without_head, false)];
-  return make("div", { class: "scroller", tabindex: 0, "data-name": ANSWER, role: "region", "aria-label": say("effect.table") }, make("table", { class: "effect-table" },
-    make("thead", {}, make("tr", {}, ...heads.map((text) => make("th", { scope: "col" }, text)))), make("tbody", {}, ...lines)));
-}
-
 /** Whether the largest weight does most. @param {Asked} asked @param {Pair[]} pairs @param {string} position */
-function sentence({ say, labels, state, api, own }, pairs, position) {
+function sentence(asked, pairs, position) {
+  const { say, labels, state, api, own } = asked;
   const [first] = /** @type {[Pair]} */ (pairs);
   const most = pairs.reduce((high, each) => (Math.abs(each.change) > Math.abs(high.change) ? each : high));
   const fields = { weight: figures(first.weight), key: placed(labels.keys, first.key), change: signed(first.change), position };
   if (Math.abs(most.change) < NOTHING) {
-    const model = api.model();
-    const last = state.layer === model.layers - 1 && state.part !== "encoder.attention" && (state.query !== own.length - 1);
-    return `${say("effect.sentence_none", fields)}${last && !atQuery ? ` ${say("effect.unread")}` : ""}`;
+    const last = state.layer === api.model().layers - 1 && state.part !== "encoder.attention" && state.query !== own.length - 1;
+    return `${say("effect.sentence_none", fields)}${last && !atQuery(asked) ? ` ${say("effect.unread")}` : ""}`;
   }
   if (most === first) return say("effect.sentence_same", fields);
   return say("effect.sentence", { ...fields, most: signed(most.change), cause: placed(labels.keys, most.key), small: figures(most.weight) });

@@ -3,7 +3,7 @@
 import { make } from "clearhead/dom.js";
 import { figures } from "clearhead/say.js";
 
-/** @typedef {{key: number, weight: number, change: number}} Pair a weight, and what its removal does to the token's log-probability */
+/** @typedef {{key: number, weight: number, change: number}} Pair a weight, and what its removal does to the token's log-probability (NaN: unknown) */
 /** @typedef {import("clearhead/state.js").Say} Say */
 
 /** Changes below this are what rounding makes of nothing. */
@@ -36,7 +36,7 @@ export function digits(value, text = figures(value)) {
  */
 export function picture(pairs, chosen, name, choose, say) {
   const whole = pairs.reduce((most, { weight }) => Math.max(most, weight), 0);
-  const end = pairs.reduce((most, { change }) => Math.max(most, Math.abs(change)), NOTHING);
+  const end = pairs.reduce((most, { change }) => Math.max(most, Math.abs(change) || 0), NOTHING);
   const rows = pairs.map(({ key, weight, change }) => make("li", {}, make("button", {
     type: "button",
     class: "pair",
@@ -46,8 +46,10 @@ export function picture(pairs, chosen, name, choose, say) {
     title: `${weight} · ${change}`,
     onclick: () => choose(key),
   }, make("span", { class: "bar-name" }, name(key)), track(weight / (whole || 1)), make("span", { class: "bar-number" }, short(weight)),
-    sides(change / end), make("span", { class: "bar-number" }, signed(change)))));
-  const head = make("div", { class: "pair pair-head", "aria-hidden": "true" }, make("span", {}, say("effect.key")), make("span", { class: "pair-two" }, say("effect.weight_name")), make("span", { class: "pair-two" }, say("effect.change_name")));
+    sides(change / end || 0), make("span", { class: "bar-number" }, signed(change)))));
+  const two = (/** @type {string} */ text) => make("span", { class: "pair-two" }, text);
+  const head = make("div", { class: "pair pair-head", "aria-hidden": "true" },
+    make("span", {}, say("effect.key")), two(say("effect.weight_name")), two(say("effect.change_name")));
   return make("div", { class: "pairs" }, head, make("ol", { class: "bars", "aria-label": say("effect.picture") }, ...rows));
 }
 

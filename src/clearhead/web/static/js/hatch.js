@@ -48,7 +48,7 @@ export function isSeen(seen, row, column, columns) {
 /** Draws the lines over the hidden cells that are in sight. @param {CanvasRenderingContext2D} context @param {Drawn} matrix */
 export function hatch(context, { field, size, x, y, width, height, element }) {
   if (!field.seen) return;
-  const pattern = lines(context, element);
+  const pattern = hatching(context, element);
   if (!pattern) return;
   const scale = devicePixelRatio;
   const [first, last] = [Math.max(0, Math.floor(-y / size)), Math.min(field.rows, Math.ceil((height - y) / size))];
@@ -74,7 +74,7 @@ export function sample(text) {
   const box = make("p", { class: "hidden-legend" }, canvas, text);
   requestAnimationFrame(() => {
     const context = canvas.getContext("2d");
-    const pattern = context && lines(context, box);
+    const pattern = context && hatching(context, box);
     if (!context || !pattern) return;
     context.fillStyle = pattern;
     context.fillRect(0, 0, canvas.width, canvas.height);
@@ -83,7 +83,7 @@ export function sample(text) {
 }
 
 /** The pattern, in the ink of an element: a pale ground and a line through it. @param {CanvasRenderingContext2D} context @param {HTMLElement} element */
-function lines(context, element) {
+export function hatching(context, element) {
   const side = Math.round(APART * devicePixelRatio);
   const tile = make("canvas", { width: side, height: side });
   const drawing = tile.getContext("2d");
