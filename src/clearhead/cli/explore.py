@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +13,7 @@ from jsonargparse import ArgumentParser, Namespace
 from clearhead.cli.loading import loaded_model
 from clearhead.cli.options import MODEL, add_device, parse, parser, tell, use_threads
 from clearhead.formats.atomic import write_text
-from clearhead.messages import UserError, say
+from clearhead.messages import UserError, say, speaking
 from clearhead.web.files import VIEWS, builtin
 from clearhead.web.hosts import is_loopback
 from clearhead.web.serving import PORT, address_of, go_there, listening, serve
@@ -61,7 +59,7 @@ def run(arguments: Sequence[str]) -> int:
     asked = parse(options(), arguments)
     _check(asked)
     use_threads(asked.threads)
-    with _speaking(asked.lang):
+    with speaking(asked.lang):
         if asked.export is None:
             _serve(asked)
         else:
@@ -144,18 +142,3 @@ def _names(host: str) -> tuple[str, ...]:
     """By which names the server may be called that listens on `host`."""
     own = socket.gethostname()
     return (host,) if is_loopback(host) else (host, own, f"{own}.local")
-
-
-@contextmanager
-def _speaking(lang: str | None) -> Iterator[None]:
-    """Have messages in the language that is asked for."""
-    before = os.environ.get("CLEARHEAD_LANG")
-    if lang is not None:
-        os.environ["CLEARHEAD_LANG"] = lang
-    try:
-        yield
-    finally:
-        if before is not None:
-            os.environ["CLEARHEAD_LANG"] = before
-        elif lang is not None:
-            del os.environ["CLEARHEAD_LANG"]

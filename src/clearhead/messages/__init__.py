@@ -11,10 +11,15 @@ from __future__ import annotations
 
 import locale
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from clearhead.messages.table import MESSAGES
 
-__all__ = ["UserError", "language", "say"]
+__all__ = ["UserError", "language", "say", "speaking"]
+
+_SPOKEN: ContextVar[str | None] = ContextVar("language of messages", default=None)
 
 
 class UserError(ValueError):
@@ -24,12 +29,28 @@ class UserError(ValueError):
 def language() -> str:
     """The language of messages: "en" or "zh".
 
-    `CLEARHEAD_LANG` decides if it is set; otherwise the locale of the environment, in the order that POSIX gives
+    That of `speaking` inside it; elsewhere `CLEARHEAD_LANG` decides if it is set; otherwise the locale of the environment, in the order that POSIX gives
     (LC_ALL, LC_MESSAGES, LANG), otherwise what the operating system reports.
     """
+    if (spoken := _SPOKEN.get()) is not None:
+        return spoken
     names = ("CLEARHEAD_LANG", "LC_ALL", "LC_MESSAGES", "LANG")
     chosen = next((os.environ[name] for name in names if os.environ.get(name)), None) or locale.getlocale()[0] or "en"
     return "zh" if chosen.lower().startswith(("zh", "chinese")) else "en"
+
+
+@contextmanager
+def speaking(lang: str | None) -> Iterator[None]:
+    """Messages in one language, for the code inside the `with` alone: other threads and tasks speak on as they did.
+
+    Args:
+        lang: "en" or "zh"; None changes nothing.
+    """
+    token = _SPOKEN.set(_SPOKEN.get() if lang is None else lang)
+    try:
+        yield
+    finally:
+        _SPOKEN.reset(token)
 
 
 def say(key: str, **values: object) -> str:

@@ -1,6 +1,6 @@
 """The one app: the explorer's page, and what it asks of the model behind it.
 
-A request goes through `Hosts` (who asks), compression, and a route. Whatever cannot be answered is JSON with one line.
+A request goes through `Languages` (in which it is answered), `Hosts` (who asks), compression, and a route. Whatever cannot be answered is JSON with one line.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from clearhead.formats.load import Loaded
-from clearhead.messages import UserError, language, say
+from clearhead.messages import UserError, language, say, speaking
 from clearhead.web.answer import Answer
 from clearhead.web.answers import answer, opening
 from clearhead.web.files import KINDS, served_page, static_files, version
 from clearhead.web.hosts import Hosts
+from clearhead.web.languages import Languages, language_of
 from clearhead.web.opening import opened, session_id
 from clearhead.web.replies import has, kept, policy, refusal, reply, tag_of, unchanged
 from clearhead.web.session import RefusedError, Session
@@ -68,6 +69,7 @@ def make_app(
         app.add_exception_handler(kind, handler)
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=COMPRESSION)
     app.add_middleware(Hosts, hosts=hosts)
+    app.add_middleware(Languages)
     return app
 
 
@@ -238,4 +240,6 @@ def _gone(request: Request, error: Exception) -> Response:
 
 def _broken(request: Request, error: Exception) -> Response:
     """A defect: the server prints where, and the page says one line."""
-    return refusal(500, say("explore.broken", kind=type(error).__name__))
+    # Starlette answers outside of all that a request goes through.
+    with speaking(language_of(request.headers)):
+        return refusal(500, say("explore.broken", kind=type(error).__name__))

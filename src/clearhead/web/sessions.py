@@ -6,6 +6,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -78,4 +79,5 @@ class Desk:
         async with self._turn:
             if await gone():
                 raise GoneError
-            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+            # The thread speaks the language of whoever asked.
+            return await asyncio.get_running_loop().run_in_executor(self._thread, copy_context().run, work)

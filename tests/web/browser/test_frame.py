@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
+from clearhead.messages.table import MESSAGES
 from tests.web.browser.models import TARGETS, TEXTS
 from tests.web.browser.watched import Watched
 
@@ -28,9 +30,9 @@ def faults(form: dict[str, Any], width: int) -> list[str]:
         "the button is high": button["height"] < 60,
         "something runs out of the form": all(each["right"] <= form["inside"] + 0.5 for each in boxes),
         "they are not one below the other": not stacked
-        or all(one["bottom"] <= other["top"] + 0.5 for one, other in zip(boxes, boxes[1:], strict=False)),
+        or all(one["bottom"] <= other["top"] + 0.5 for one, other in pairwise(boxes)),
         "they are not side by side": stacked
-        or all(one["right"] <= other["left"] + 0.5 for one, other in zip(boxes, boxes[1:], strict=False)),
+        or all(one["right"] <= other["left"] + 0.5 for one, other in pairwise(boxes)),
     }
     return [what for what, right in checks.items() if not right]
 
@@ -85,3 +87,12 @@ def test_a_link_that_makes_no_sense_opens_what_it_can(visit: Visit) -> None:
     address = page.js("() => location.hash")
     assert not [each for each in ("bogus", "target", "sort", "drawing", "align", "theme") if each in address], address
     assert "text=abc" in address
+
+
+def test_what_the_server_says_is_in_the_language_of_the_page(visit: Visit) -> None:
+    page = visit(known=("error: Failed to load resource: the server responded with a status of 422",))
+    page.page.goto(f"{page.home}/#lang=zh&text=")
+    page.until(lambda: page.texts("#notice span"))
+    assert page.texts("#notice span") == [MESSAGES["opening.nothing_to_read"][1]]
+    page.page.locator("#language").click()
+    page.until(lambda: page.texts("#notice span") == [MESSAGES["opening.nothing_to_read"][0]])

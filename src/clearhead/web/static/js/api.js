@@ -191,7 +191,9 @@ async function answered(key, address, how) {
     keep(key, found, bytes.byteLength);
     return found;
   }
-  const response = await fetch(address, how).catch((error) => {
+  // What the server says of a mistake is in the language of the page.
+  const headers = { ...how.headers, "Accept-Language": document.documentElement.lang };
+  const response = await fetch(address, { ...how, headers }).catch((error) => {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     throw new Refused("error.lost", "lost");
   });
