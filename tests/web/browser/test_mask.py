@@ -29,6 +29,9 @@ CELLS = """() => [...document.querySelectorAll("#view-mask .mask-form")].map((fo
 ROWS = """(place) => { const fold = document.querySelectorAll("#view-mask details")[place]; fold.open = true;
     return [...fold.querySelectorAll("tbody tr")].map((row) => [...row.cells].map((cell) => cell.textContent)); }"""
 PAIRS = "() => [...document.querySelectorAll('#view-mask .mask-pair')].map((pair) => [...pair.querySelectorAll('data')].map((each) => Number(each.value)))"
+OUTSIDE = """() => [...document.querySelectorAll("#view-mask .mask-form")].flatMap((card) => [...card.querySelectorAll("h4, p, .mask-form-scroll")]
+    .filter((each) => each.scrollWidth > each.clientWidth + 1 && getComputedStyle(each).overflowX === "visible"
+        || each.getBoundingClientRect().right > card.getBoundingClientRect().right).map((each) => each.textContent))"""
 COLOURS = """(canvas) => new Set(new Uint32Array(canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.buffer)).size"""
 
 
@@ -73,9 +76,16 @@ def test_the_matrix_and_what_is_said_are_those_of_python(visit: Visit, name: str
         features = (session.features, masked.features(session, rule))
         own, other = (masked._headed(session.loaded.model, each).log_softmax(-1) for each in features)
     apart = (own.exp() * (own - other)).sum(-1)
-    said = torch.tensor([float(row[1]) for row in table(page, 1)])
+    rows = table(page, 1)
+    # Of padding nothing is said: it has no bar, and is not counted.
+    assert [row[1] for row in rows[:2]] == ["padding"] * 2
+    said, apart = torch.tensor([float(row[1]) for row in rows[2:]]), apart[2:]
+    moved = page.texts("#view-mask .cause")[1]
+    (longest,) = re.findall(r"the longest is (\S+) nats", moved)
+    assert abs(float(longest.replace("−", "-")) - float(apart.max())) <= 1e-3 * float(apart.max())
+    assert f"{int((apart > 1e-6).sum())} of {count - 2}. Padding is left out" in moved
     assert (said - apart).abs().max() <= 1e-6 * max(1.0, float(apart.max()))
-    swapped = (other.exp() * (other - own)).sum(-1)
+    swapped = (other.exp() * (other - own)).sum(-1)[2:]
     # Where the model is a drawn one, both sides are nearly the same.
     assert name == "pair" or (said - swapped).abs().max() > 1e-2, "planted: the sides swapped"
     before, after = zip(*page.js(PAIRS), strict=True)
@@ -139,9 +149,11 @@ def test_every_rule_can_be_switched(visit: Visit) -> None:
     page.drawn()
     assert page.state()["mask"] == "causal.window-8.prefix-3.documents-5-7"
     assert press(page, "padding") == "causal.window-8.prefix-3.documents-5-7.padding-2"
+    assert "unless another rule hides them" in page.texts("#view-mask .mask-about")[0]
     assert press(page, "causal") == "window-8.documents-5-7.padding-2", (
         "a prefix opens what causal hides, and nothing else"
     )
+    assert "Prefix was switched off with Causal" in page.texts("#view-mask .mask-about")[0]
     assert press(page, "prefix") == "causal.window-8.prefix-3.documents-5-7.padding-2"
     assert press(page, "own") == ""
     # By keyboard in the matrix.
@@ -156,10 +168,48 @@ def test_what_keeps_its_mask_says_so(visit: Visit) -> None:
     assert "keeps its mask" in page.texts("#view-mask .cause")[0]
     assert not page.page.locator("#view-mask .mask-switches").is_visible()
     assert page.page.locator("#view-mask .mask-pair").count() == 0
-    page.page.locator("#view-mask select[data-field=part]").select_option("decoder.attention")
+    assert page.texts("#view-mask .mask-about") == [
+        "No rule: every token that is written reads every token of the source."
+    ]
+    page.page.locator("#view-mask [data-name=to-decoder]").click()
     page.drawn()
     assert page.state()["mask"] == "causal.window-2"
     assert page.page.locator("#view-mask .mask-pair").count() >= 5
+
+
+def test_a_mask_is_cut_to_a_shorter_prompt_and_rows_that_see_nothing_are_named(visit: Visit) -> None:
+    page = visit("bytes").open(**look("bytes", text="the cat", query=2, key=0, mask="causal.documents-500.padding-4"))
+    assert "This prompt has only 7 tokens" in page.texts("#view-mask .cause")[0]
+    assert page.page.locator("#view-mask [data-name=documents]").get_attribute("aria-pressed") == "false"
+    assert "Rows that see nothing: 4" in page.page.locator("#view-mask").inner_text()
+    assert "is padding" in page.texts("#view-mask .mask-said")[0]
+    assert page.page.locator("#view-mask .mask-pair").count() == 0
+    assert "of 3. Padding is left out" in page.texts("#view-mask .cause")[1]
+    # The same mask on another prompt; one token of it is left.
+    page.page.locator("#text").fill("Hi")
+    page.page.locator("#prompt button[type=submit]").click()
+    page.until(lambda: page.state()["text"] == "Hi")
+    page.drawn()
+    assert "has only 2 tokens" in page.texts("#view-mask .cause")[0]
+    assert page.page.locator("#view-mask [data-name=padding-number]").input_value() == "1"
+    assert page.page.locator("#view-mask .mask-pair").count() >= 5
+    assert press(page, "padding") == "", "what was cut is gone once a switch is pressed"
+    assert press(page, "window") == "causal.window-4"
+    assert "here it hides nothing" in page.texts("#view-mask .mask-about")[0]
+    page = visit("bytes").open(**look("bytes", text="a"))
+    switches = [page.page.locator(f"#view-mask [data-name={name}]") for name in ("documents", "padding", "window")]
+    assert [each.is_disabled() for each in switches] == [True, True, False]
+
+
+@pytest.mark.parametrize("width", [320, 390, 1280])
+def test_nothing_runs_out_of_the_cards_of_the_conventions(visit: Visit, width: int) -> None:
+    page = visit("bytes", viewport={"width": width, "height": 844}).open(**look("bytes", mask="causal.window-4"))
+    assert page.js(OUTSIDE) == []
+    # Planted: words that are not broken.
+    page.js(
+        """() => { for (const card of document.querySelectorAll(".mask-form")) card.style.overflowWrap = "normal"; }"""
+    )
+    assert bool(page.js(OUTSIDE)) == (width == 320)
 
 
 def test_nonsense_in_the_address_is_the_models_own(visit: Visit) -> None:
