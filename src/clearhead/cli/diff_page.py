@@ -119,7 +119,8 @@ def _table(found: Mapping[str, Any], pairs: Sequence[Mapping[str, Any]]) -> str:
 def _weights(found: Mapping[str, Any]) -> str:
     other = [each for each in found["tensors"] if each["state"] != "same"]
     rows = [
-        f"<tr><td>{escape(said.state(each['state']))}</td><td>{escape(said.tensor(each))}</td></tr>" for each in other
+        f"<tr><td>{escape(said.state(each['state']))}</td><td>{escape(said.tensor(each))}</td><td><code>{escape(each.get('id', ''))}</code></td></tr>"
+        for each in other
     ]
     told = f"<h2>{escape(say('diff.weights'))}</h2><p>{escape(said.counts(found))}</p>"
     short = f"<table>{''.join(rows[: said.MOST_TENSORS])}</table>" if rows else ""

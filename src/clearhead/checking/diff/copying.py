@@ -118,12 +118,15 @@ def fitted(
         for part, name in names.items():
             done[name] = pieces[part]
             plain = row.plain
-            result.append(TensorRow(row.ours, name, "same" if plain else "related", "" if plain else _how(row)))
+            result.append(
+                TensorRow(row.ours, name, "same" if plain else "related", *(("", "") if plain else _how(row)))
+            )
         used |= {row.ours} if names else set()
     for row, held in _theirs(wanted, tensors, own):
         done[row.ours] = row.join([tensors[name] for name in held])
         text = "" if row.plain else say("copying.of_library")
-        result.append(TensorRow(", ".join(held), row.ours, "related" if text else "same", text))
+        id = "weights.related" if text else ""
+        result.append(TensorRow(", ".join(held), row.ours, "related" if text else "same", text, id))
         used |= set(held)
     one = Named({name: tuple(tensor.shape) for name, tensor in tensors.items()}, turned_there, guess)
     other = Named(wanted, turned, guess)
@@ -131,11 +134,11 @@ def fitted(
     pairs = paired(one, other, [name for name in tensors if name not in used], left, guess.order)
     squares = [each.b for each in pairs.recipes if each.b in other.squares or set(each.names) & one.squares]
     for recipe in pairs.recipes:
-        tensor, text = _fit(recipe, made(recipe, tensors, one, other), one, other)
+        tensor, text, id = _fit(recipe, made(recipe, tensors, one, other), one, other)
         if tuple(tensor.shape) == wanted[recipe.b]:
             done[recipe.b] = tensor
             used |= set(recipe.names)
-            result.append(TensorRow(", ".join(recipe.names), recipe.b, "related" if text else "same", text))
+            result.append(TensorRow(", ".join(recipe.names), recipe.b, "related" if text else "same", text, id))
     for head, table in _heads_tied(one, other, done):
         done[head] = tensors[table]
         result.append(TensorRow(table, head, "same", say("copying.tied")))
@@ -175,11 +178,12 @@ def _notes(
     return tuple(notes)
 
 
-def _how(row: Row) -> str:
-    """In words, how theirs comes from ours."""
+def _how(row: Row) -> tuple[str, str]:
+    """In words, how theirs comes from ours, and what that is called."""
     if len(row.parts) > 1:
-        return say("copying.split", number=len(row.parts))
-    return say("copying.turned") if row.parts[0].change.turns else say("copying.rearranged")
+        return say("copying.split", number=len(row.parts)), "weights.part"
+    turns = row.parts[0].change.turns
+    return (say("copying.turned"), "weights.transposed") if turns else (say("copying.rearranged"), "weights.permuted")
 
 
 def _heads_tied(a: Named, b: Named, done: Collection[str]) -> Iterator[tuple[str, str]]:
@@ -193,19 +197,19 @@ def _heads_tied(a: Named, b: Named, done: Collection[str]) -> Iterator[tuple[str
         yield heads[0], tables[0]
 
 
-def _fit(recipe: Recipe, tensor: Tensor, a: Named, b: Named) -> tuple[Tensor, str]:
-    """What a recipe makes as B holds it, and in words what was done: axes turned where one has (in, out), or of one entry added."""
+def _fit(recipe: Recipe, tensor: Tensor, a: Named, b: Named) -> tuple[Tensor, str, str]:
+    """What a recipe makes as B holds it, in words what was done, and what that is called: axes turned where one has (in, out), or of one entry added."""
+    if len(recipe.pieces) > 1:
+        return tensor, say("copying.joined", number=len(recipe.pieces)), "weights.joined"
     if not recipe.whole:
-        return tensor, say("copying.joined", number=len(recipe.pieces)) if len(recipe.pieces) > 1 else say(
-            "copying.part"
-        )
+        return tensor, say("copying.part"), "weights.part"
     shape, (name,) = b.shapes[recipe.b], recipe.names
     lies_turned = (name in a.turned) != (recipe.b in b.turned)
     if tensor.dim() == 2 and (lies_turned or tensor.shape != shape) and tuple(tensor.shape)[::-1] == shape:
-        return tensor.t(), say("copying.turned")
+        return tensor.t(), say("copying.turned"), "weights.transposed"
     if tensor.shape == shape or _without_ones(tuple(tensor.shape)) != _without_ones(shape):
-        return tensor, ""
-    return tensor.reshape(shape), say("copying.rearranged")
+        return tensor, "", ""
+    return tensor.reshape(shape), say("copying.rearranged"), "weights.axes"
 
 
 def _without_ones(shape: tuple[int, ...]) -> tuple[int, ...]:

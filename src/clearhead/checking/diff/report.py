@@ -67,12 +67,14 @@ class TensorRow:
         b: its name in B, "" if only A has it.
         state: how the two are to each other.
         text: what relates them, or how far they are apart; "" if they are the same.
+        id: what kind of relation that is: "weights.transposed", "weights.joined" ...; "" if there is none.
     """
 
     a: str
     b: str
     state: State
     text: str = ""
+    id: str = ""
 
 
 @dataclass(frozen=True)

@@ -74,11 +74,11 @@ def with_common_rows(
         made[:least] = tables.pop(key)[:least]
         tensors[name] = made
         rows = [row for row in rows if (row.a, row.b) not in ((key, ""), ("", name))]
-        rows.append(TensorRow(key, name, "related", _told(theirs, mine)))
+        rows.append(TensorRow(key, name, "related", *_told(theirs, mine)))
     return found._replace(tensors=tensors, rows=tuple(rows))
 
 
-def _told(theirs: int, mine: int) -> str:
+def _told(theirs: int, mine: int) -> tuple[str, str]:
     if mine < theirs:
-        return say("weights.cropped", first=0, last=mine - 1, number=theirs)
-    return say("weights.padded", start=0, number=mine - theirs, what=say("weights.padded_other"))
+        return say("weights.cropped", first=0, last=mine - 1, number=theirs), "weights.cropped"
+    return say("weights.padded", start=0, number=mine - theirs, what=say("weights.padded_other")), "weights.padded"

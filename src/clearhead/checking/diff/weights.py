@@ -41,6 +41,7 @@ class Match:
         relation: how B's comes from A's, joined; None if it is the same, or nothing is known.
         part: of one that changed, the size of the difference beside that of A's.
         share: of one that changed, how many of its numbers differ, as a part of all.
+        kind: what a row of the table calls it; the id if "".
     """
 
     recipe: Recipe | None
@@ -51,6 +52,7 @@ class Match:
     relation: Relation | None = None
     part: float = 0.0
     share: float = 1.0
+    kind: str = ""
 
     @property
     def id(self) -> str:
@@ -73,7 +75,7 @@ class Match:
     @property
     def row(self) -> TensorRow:
         """As the report has it."""
-        return TensorRow(self.a, self.b, self.state, self.text)
+        return TensorRow(self.a, self.b, self.state, self.text, self.id or self.kind)
 
 
 def _is_head_of(name: str, others: tuple[str, ...]) -> bool:
@@ -199,7 +201,7 @@ def _match(recipe: Recipe, made_of: Tensor, a: Sums, b: Tensor, shapes: Shapes |
     names = ", ".join(recipe.names)
     joined_text = "" if recipe.whole else _joined_text(recipe)
     if made_of.shape == b.shape and near(made_of, b, 0.0):
-        return Match(recipe, names, recipe.b, "same", joined_text)
+        return Match(recipe, names, recipe.b, "same", joined_text, kind=_joined_kind(recipe))
     found = relation(made_of, b, shapes)
     if found is not None:
         text = f"{joined_text}; {found.text}" if joined_text else found.text
@@ -209,7 +211,13 @@ def _match(recipe: Recipe, made_of: Tensor, a: Sums, b: Tensor, shapes: Shapes |
         taken = whole(other, recipe.b, tuple(b.shape), "numbers")
         return Match(taken, names, recipe.b, "related", say("weights.exchanged", name=other))
     gap = gap_of(made_of, b)
-    return Match(recipe, names, recipe.b, "changed", gap.text, part=gap.part, share=gap.share)
+    return Match(recipe, names, recipe.b, "changed", gap.text, part=gap.part, share=gap.share, kind=gap.id)
+
+
+def _joined_kind(recipe: Recipe) -> str:
+    if recipe.whole:
+        return ""
+    return "weights.joined" if len(recipe.pieces) > 1 else "weights.part"
 
 
 def _joined_text(recipe: Recipe) -> str:

@@ -159,17 +159,19 @@ class Gap(NamedTuple):
         text: in a sentence.
         part: the size of the difference beside that of A's; infinity if A's is zero, or the shapes differ.
         share: how many of the numbers differ, as a part of all.
+        id: what kind of difference.
     """
 
     text: str
     part: float
     share: float = 1.0
+    id: str = "weights.changed"
 
 
 def gap_of(one: Tensor, other: Tensor) -> Gap:
     """How far two tensors are apart, read a piece at a time."""
     if one.shape != other.shape:
-        return Gap(say("weights.shapes", one=tuple(one.shape), other=tuple(other.shape)), math.inf)
+        return Gap(say("weights.shapes", one=tuple(one.shape), other=tuple(other.shape)), math.inf, id="weights.shapes")
     pieces = zip(torch.split(one.reshape(-1), CACHED), torch.split(other.reshape(-1), CACHED), strict=True)
     different, squares, size, largest = 0, 0.0, 0.0, 0.0
     for first, second in pieces:
@@ -182,7 +184,7 @@ def gap_of(one: Tensor, other: Tensor) -> Gap:
     if math.isnan(squares) or math.isnan(size):
         lost = [int(each.isnan().sum()) for each in (one, other)]
         if any(lost):
-            return Gap(say("weights.nan", a=lost[0], b=lost[1], number=one.numel()), math.inf, share)
+            return Gap(say("weights.nan", a=lost[0], b=lost[1], number=one.numel()), math.inf, share, "weights.nan")
     part = math.sqrt(squares / size) if size else math.inf
     return Gap(
         say(
