@@ -12,6 +12,7 @@ from torch import Tensor
 
 from clearhead.tracing.trace import trace
 from clearhead.web.export import exported
+from clearhead.web.opening import opened
 from tests.web.browser.models import TARGETS, TEXTS, model
 from tests.web.browser.test_people import WIDE
 from tests.web.browser.watched import Watched
@@ -113,13 +114,34 @@ def test_the_model_writes_by_itself(visit: Visit) -> None:
     assert len(table(page)) == len(page.state()["target"]) + 1
 
 
+def test_without_a_target_it_opens_with_what_the_model_writes(visit: Visit) -> None:
+    page = visit("pair").open(view="alignment", lang="en", text="abc小猫")
+    own = opened(model("pair"), "abc小猫").target
+    assert own
+    assert page.state()["target"] == own
+    assert len(table(page)) == len(own) + 1
+    # Another source gets an answer of its own; one that a person has typed stays.
+    page.page.locator("#text").fill("ab")
+    page.page.locator("#prompt button[type=submit]").click()
+    page.until(lambda: page.state()["text"] == "ab" and page.state()["target"])
+    page.drawn()
+    assert page.state()["target"] == opened(model("pair"), "ab").target
+    page.page.locator("#text").fill("abc")
+    page.page.locator("#target").fill("cc")
+    page.page.locator("#prompt button[type=submit]").click()
+    page.until(lambda: page.state()["text"] == "abc")
+    page.drawn()
+    assert page.state()["target"] == "cc"
+    assert len(table(page)) == 3
+
+
 def test_in_chinese_on_a_phone(visit: Visit) -> None:
     page = visit("pair", viewport={"width": 390, "height": 844}, color_scheme="dark").open(
         view="alignment", lang="zh", align="head", **PAIR
     )
     assert page.js(WIDE) <= 0
     assert page.texts(f"{SECTION} h2") == ["对齐：每个词看着什么写出来"]
-    assert "写下一个 token" in page.texts(f"{SECTION} .cell-sentence")[0]
+    assert "写下一个词元" in page.texts(f"{SECTION} .cell-sentence")[0]
 
 
 def test_a_saved_file_works_without_a_server(chromium: Browser, tmp_path: Path) -> None:
@@ -132,6 +154,13 @@ def test_a_saved_file_works_without_a_server(chromium: Browser, tmp_path: Path) 
     page.page.goto(path.as_uri())
     page.drawn()
     assert differences(page, mean(1, 3), 2) == []
+    own = tmp_path / "own.html"
+    own.write_text(exported(model("pair"), TEXTS["pair"], None, {"lang": "en"}), encoding="utf-8")
+    page.page.goto(own.as_uri())
+    page.drawn()
+    assert len(table(page)) == len(opened(model("pair"), TEXTS["pair"]).target or "") + 1 > 1
+    page.page.goto(path.as_uri())
+    page.drawn()
     assert page.page.locator(f"{SECTION} button", has_text="Let the model write").count() == 0
     page.page.locator(f"{SECTION} [data-name=align]").select_option("")
     page.drawn()

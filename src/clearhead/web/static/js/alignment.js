@@ -6,7 +6,7 @@ import { legend } from "clearhead/colours.js";
 import { make } from "clearhead/dom.js";
 import { HeadPicture } from "clearhead/headpicture.js";
 import { bar, choose, choosers, refilled } from "clearhead/headtools.js";
-import { labelsOf } from "clearhead/labels.js";
+import { labelsOf, placed } from "clearhead/labels.js";
 import { Marked, marksOf } from "clearhead/marked.js";
 import { figures } from "clearhead/say.js";
 import { reach } from "clearhead/scroll.js";
@@ -17,8 +17,21 @@ import { hush, tell } from "clearhead/tooltip.js";
 /** @typedef {import("clearhead/state.js").State} State */
 /** @typedef {import("clearhead/state.js").Say} Say */
 /** @typedef {import("clearhead/state.js").Api} Api */
-/** @typedef {import("clearhead/state.js").Answer} Answer */
+/** @typedef {import("clearhead/state.js").Numbers} Numbers */
 /** @typedef {import("clearhead/labels.js").Labels} Labels */
+
+/**
+ * @typedef {object} Header of the answer to "alignment"
+ * @property {number | null} layer null for all
+ * @property {number | null} head null for all of the layer
+ * @property {number} queries
+ * @property {number} keys
+ * @property {[number, number]} pooled how many queries and keys a cell stands for
+ * @property {number} most the largest weight
+ */
+
+/** @typedef {{header: Header, arrays: Record<"weights" | "largest" | "highest", Numbers>}} Alignment */
+/** @typedef {{arrays: Record<"weights" | "highest" | "layers" | "heads", Numbers>}} Row the answer to "aligned" */
 
 const PART = "decoder.cross_attention";
 const LISTED = 8;
@@ -40,15 +53,13 @@ const FAINT = 0.15;
  * @property {boolean} tooled
  * @property {State} state
  * @property {Labels} labels `queries` are what each position of the decoder writes: its next token
- * @property {Answer | null} answer
+ * @property {Alignment | null} answer
  * @property {Api} api
  * @property {Say} say
  */
 
 /** @type {WeakMap<HTMLElement, Panel>} */
 const panels = new WeakMap();
-/** @type {Panel | null} */
-let latest = null;
 
 /** @type {import("clearhead/state.js").View} */
 export const view = {
@@ -58,25 +69,25 @@ export const view = {
 
 /** @type {import("clearhead/state.js").View["show"]} */
 async function show(element, given, api, say) {
-  const panel = (latest = panels.get(element) ?? built(element, given, api, say));
-  const told = /** @type {any} */ ((await api.get("tokens")).header);
-  const own = labelsOf(told, PART);
+  const panel = panels.get(element) ?? built(element, given, api, say);
+  const own = labelsOf(/** @type {import("clearhead/labels.js").Told} */ ((await api.get("tokens")).header), PART);
   // A position of the decoder looks at the source to write the token behind it, so that is what its row is called.
   panel.labels = { queries: [...own.queries.slice(1), say("alignment.next")], keys: own.keys };
-  const within = (/** @type {number} */ place, /** @type {string[]} */ labels) => Math.max(0, Math.min(place, labels.length - 1));
-  const state = { ...given, part: PART, layer: Math.min(given.layer, api.model().layers - 1), query: within(given.query, panel.labels.queries), key: within(given.key, own.keys) };
-  /** @type {Record<string, number>} */
-  const fields = state.align === "head" ? { layer: state.layer, head: state.head } : state.align === "layer" ? { layer: state.layer } : {};
-  const answer = await api.get("alignment", fields);
+  const state = placedIn(given, panel.labels, api.model().layers);
+  const fields = whose(state);
+  const answer = /** @type {Alignment} */ (await api.get("alignment", fields));
   Object.assign(panel, { state, api });
   if (panel.answer !== answer) panel.key.replaceChildren(legend(answer.header.most, say("head.legend")));
   panel.answer = answer;
   if (!panel.tooled) panel.tools.replaceChildren(...tools(panel));
   panel.tooled = true;
   choose(panel.tools, state);
-  shown(panel);
+  showChoosers(panel);
   const { queries, keys: count, most, pooled } = answer.header;
-  panel.told.textContent = [say("alignment.sizes", { queries, keys: count, most: figures(most) }), pooled[0] * pooled[1] > 1 ? say("head.pooled", { queries: pooled[0], keys: pooled[1] }) : ""].join(" ");
+  panel.told.textContent = [
+    say("alignment.sizes", { queries, keys: count, most: figures(most) }),
+    pooled[0] * pooled[1] > 1 ? say("head.pooled", { queries: pooled[0], keys: pooled[1] }) : "",
+  ].join(" ");
   draw(panel);
   sentence(panel);
   const row = await api.get("aligned", { ...fields, query: state.query }).catch((error) => {
@@ -84,8 +95,22 @@ async function show(element, given, api, say) {
     if (!(error instanceof Refused) || error.kind !== "absent") throw error;
     return null;
   });
-  if (row) numbers(panel, row);
+  if (row) numbers(panel, /** @type {Row} */ (row));
   else refilled(panel.row, [make("p", { class: "quiet" }, say("head.absent"))]);
+}
+
+/** The place in cross-attention that is nearest to what the state names. @param {State} state @param {Labels} labels @param {number} layers @returns {State} */
+function placedIn(state, { queries, keys: read }, layers) {
+  const within = (/** @type {number} */ place, /** @type {number} */ count) => Math.max(0, Math.min(place, count - 1));
+  return {
+    ...state, part: PART, layer: within(state.layer, layers), query: within(state.query, queries.length), key: within(state.key, read.length),
+  };
+}
+
+/** Whose weights are asked for: of all layers, a layer or a head. @param {State} state @returns {Record<string, number>} */
+function whose({ align, layer, head }) {
+  if (align === "head") return { layer, head };
+  return align === "layer" ? { layer } : {};
 }
 
 /** @param {HTMLElement} element @param {State} state @param {Api} api @param {Say} say @returns {Panel} */
@@ -97,9 +122,19 @@ function built(element, state, api, say) {
   }, Marked);
   /** @type {Panel} */
   const panel = {
-    picture, state, api, say, matrix: /** @type {Marked} */ (picture.matrix), answer: null, tooled: false, labels: { queries: [], keys: [] },
-    tools: make("div", { class: "row-of-tools" }), line: make("p", { class: "cell-sentence", "aria-live": "polite" }), lines: make("div", { class: "align-lines" }),
-    room: make("div", { class: "head-room" }), key: make("div"), told: make("p", { class: "quiet" }), row: make("div", { class: "row-numbers" }), table: behind(say("alignment.table")),
+    picture, state, api, say,
+    matrix: /** @type {Marked} */ (picture.matrix),
+    answer: null,
+    tooled: false,
+    labels: { queries: [], keys: [] },
+    tools: make("div", { class: "row-of-tools" }),
+    line: make("p", { class: "cell-sentence", "aria-live": "polite" }),
+    lines: make("div", { class: "align-lines" }),
+    room: make("div", { class: "head-room" }),
+    key: make("div"),
+    told: make("p", { class: "quiet" }),
+    row: make("div", { class: "row-numbers" }),
+    table: behind(say("alignment.table")),
   };
   picture.matrix.above.addEventListener("keydown", (event) => {
     if (!picture.matrix.key(event)) return;
@@ -118,21 +153,22 @@ function built(element, state, api, say) {
 }
 
 /** What is shown, and whose; and the way to an answer of the model's own. @param {Panel} panel @returns {HTMLElement[]} */
-function tools({ state, api, say, answer }) {
-  const kinds = /** @type {[string, string][]} */ ([["", say("alignment.mean")], ["layer", say("alignment.layer")], ["head", say("alignment.head")]]);
+function tools(panel) {
+  const { state, api, say, answer } = panel;
+  /** @type {[string, string][]} */
+  const kinds = [["", say("alignment.mean")], ["layer", say("alignment.layer")], ["head", say("alignment.head")]];
   const select = make("select", { "data-name": "align" }, ...kinds.map(([value, text]) => make("option", { value }, text)));
   select.addEventListener("change", () => go({ align: select.value }));
   const others = choosers(state, api.model(), say).filter((each) => !each.querySelector("[data-field=part]"));
   const made = [make("label", { class: "choice" }, say("alignment.shown"), select), ...others];
   if (carriesAnswers() || !answer) return made;
   const note = make("span", { class: "quiet", role: "status" });
-  return [...made, make("button", { type: "button", class: "chip", title: say("alignment.write_told"), onclick: () => void write(note) }, say("alignment.write")), note];
+  const onclick = () => void write(panel, note);
+  return [...made, make("button", { type: "button", class: "chip", title: say("alignment.write_told"), onclick }, say("alignment.write")), note];
 }
 
-/** Puts what the model answers by itself in the place of what was written. @param {HTMLElement} note */
-async function write(note) {
-  if (!latest) return;
-  const { api, say, state } = latest;
+/** Puts what the model answers by itself in the place of what was written. @param {Panel} panel @param {HTMLElement} note */
+async function write({ api, say, state }, note) {
   try {
     const { target } = (await api.get("written")).header;
     note.textContent = target === (state.target ?? "") ? say("alignment.is_own") : "";
@@ -145,7 +181,7 @@ async function write(note) {
 }
 
 /** Which fields mean something now. @param {Panel} panel */
-function shown({ tools, state }) {
+function showChoosers({ tools, state }) {
   for (const select of tools.querySelectorAll("select")) {
     const { field } = select.dataset;
     if (!field) select.value = state.align;
@@ -159,19 +195,23 @@ function draw({ answer, picture, matrix, room, lines, labels, state, say }) {
   const [rows, columns] = answer.arrays.weights.shape;
   const [tall, wide] = answer.header.pooled;
   const field = { values: /** @type {Uint8Array} */ (answer.arrays.weights.data), rows, columns };
-  const [largest, highest] = ["largest", "highest"].map((name) => /** @type {Float32Array} */ (answer.arrays[name].data));
+  const [largest, highest] = [answer.arrays.largest.data, answer.arrays.highest.data];
   if (picture.element.parentElement !== room) room.replaceChildren(picture.element);
   matrix.columns = marksOf(largest, highest, tall, wide);
-  const bars = Float32Array.from({ length: rows }, (_, row) => highest.subarray(row * tall, (row + 1) * tall).reduce((most, each) => Math.max(most, each), 0));
+  const bars = Float32Array.from({ length: rows }, (_, row) => Math.max(0, ...highest.subarray(row * tall, (row + 1) * tall)));
   picture.show({ field, labels, tall, wide, bars, end: 1 }, room.clientWidth || 320);
   picture.choose(state.query, state.key);
   const { most } = answer.header;
   // What was read stands above, what is written below; those of the chosen token are drawn last.
-  const arcs = above(field, most, FAINT * most, tall, wide).map(({ query, key, weight }) => ({ query: key, key: query, weight, strong: query === state.query }));
+  const arcs = above(field, most, FAINT * most, tall, wide).map(({ query, key, weight }) =>
+    ({ query: key, key: query, weight, strong: query === state.query }));
   const ordered = [...arcs.filter(({ strong }) => !strong), ...arcs.filter(({ strong }) => strong)];
-  const drawn = arcsOf({ queries: labels.keys, keys: labels.queries }, ordered, { query: state.key, key: state.query }, lines.clientWidth || 320, {
-    query: (key) => go({ part: PART, query: state.query, key }), key: (query) => go({ part: PART, query }),
-  }, 1);
+  const chosen = { query: state.key, key: state.query };
+  const hands = {
+    query: (/** @type {number} */ key) => go({ part: PART, query: state.query, key }),
+    key: (/** @type {number} */ query) => go({ part: PART, query }),
+  };
+  const drawn = arcsOf({ queries: labels.keys, keys: labels.queries }, ordered, chosen, lines.clientWidth || 320, hands, 1);
   const scroll = make("div", { class: "arcs-scroll", tabindex: 0, role: "img", "aria-label": say("alignment.lines") }, drawn);
   lines.replaceChildren(make("p", { class: "quiet" }, say("alignment.read")), scroll, make("p", { class: "quiet" }, say("alignment.written")));
   scroll.scrollLeft = (state.query / Math.max(1, labels.queries.length)) * scroll.scrollWidth - scroll.clientWidth / 2;
@@ -179,11 +219,16 @@ function draw({ answer, picture, matrix, room, lines, labels, state, say }) {
 
 /** What stands beside the pointer. @param {Panel} panel @param {number} query @param {number} key */
 function hovered({ answer, labels, say }, query, key) {
-  const [tall, wide] = answer?.header.pooled ?? [1, 1];
-  const columns = answer?.arrays.weights.shape[1] ?? 1;
-  const byte = answer?.arrays.weights.data[Math.floor(query / tall) * columns + Math.floor(key / wide)] ?? 0;
-  const weight = Number(((answer?.header.most ?? 1) * (byte / 255) ** 2).toPrecision(2));
-  return [`${labels.keys[key]} → ${labels.queries[query]}`, say("head.weight", { value: `≈ ${weight}` }), ...(tall * wide > 1 ? [say("head.field", { queries: tall, keys: wide })] : [])];
+  if (!answer) return [];
+  const { pooled: [tall, wide], most } = answer.header;
+  const { shape, data } = answer.arrays.weights;
+  const byte = data[Math.floor(query / tall) * shape[1] + Math.floor(key / wide)] ?? 0;
+  const weight = Number((most * (byte / 255) ** 2).toPrecision(2));
+  return [
+    `${labels.keys[key]} → ${labels.queries[query]}`,
+    say("head.weight", { value: `≈ ${weight}` }),
+    ...(tall * wide > 1 ? [say("head.field", { queries: tall, keys: wide })] : []),
+  ];
 }
 
 /** The chosen token in words, and the same of all tokens in the table. @param {Panel} panel */
@@ -191,7 +236,8 @@ function sentence({ answer, labels, say, state, line, table }) {
   if (!answer) return;
   const [largest, highest] = [answer.arrays.largest.data, answer.arrays.highest.data];
   const of = (/** @type {number} */ query) => {
-    const fields = { word: labels.queries[query] ?? "", key: labels.keys[largest[query]] ?? "", weight: figures(Number(highest[query].toPrecision(2))) };
+    const weight = figures(Number(highest[query].toPrecision(2)));
+    const fields = { word: labels.queries[query] ?? "", key: labels.keys[largest[query]] ?? "", weight };
     if (largest[query] < 0) return say("alignment.blind", fields);
     return say(query === labels.queries.length - 1 ? "alignment.sentence_next" : "alignment.sentence", fields);
   };
@@ -200,10 +246,9 @@ function sentence({ answer, labels, say, state, line, table }) {
     labels.queries.map((name, query) => [`${query} ${name}`, `${largest[query]} ${labels.keys[largest[query]] ?? ""}`, String(highest[query])]));
 }
 
-/** The tokens that the chosen one was written from, and the way to a head. @param {Panel} panel @param {Answer} answer */
-function numbers({ row, labels, state, say }, answer) {
-  const data = (/** @type {string} */ name) => answer.arrays[name].data;
-  const [weights, highest, layers, heads] = ["weights", "highest", "layers", "heads"].map(data);
+/** The tokens that the chosen one was written from, and the way to a head. @param {Panel} panel @param {Row} answer */
+function numbers({ row, labels, state, say }, { arrays }) {
+  const [weights, highest, layers, heads] = [arrays.weights.data, arrays.highest.data, arrays.layers.data, arrays.heads.data];
   const order = Array.from(weights.keys()).sort((one, other) => weights[other] - weights[one] || one - other);
   const listed = order.slice(0, LISTED);
   if (!listed.includes(state.key)) listed[listed.length - 1] = state.key;
@@ -214,21 +259,27 @@ function numbers({ row, labels, state, say }, answer) {
     reach("head");
   };
   const told = { key: labels.keys[state.key] ?? "", layer: layers[state.key], head: heads[state.key], weight: figures(highest[state.key]) };
+  const title = state.query === labels.queries.length - 1 ? "alignment.row_next" : "alignment.row";
+  const bars = listed.map((key) => {
+    const choose = () => go({ part: PART, query: state.query, key });
+    return make("li", {}, bar(placed(labels.keys, key), weights[key], first, key === state.key, choose, say("alignment.choose")));
+  });
+  const sum = figures(rest.reduce((total, key) => total + weights[key], 0));
   refilled(row, [
-    make("h3", {}, say(state.query === labels.queries.length - 1 ? "alignment.row_next" : "alignment.row", { word: labels.queries[state.query] ?? "" })),
-    make("ol", { class: "bars" }, ...listed.map((key) => make("li", {}, bar(`${key} “${labels.keys[key]}”`, weights[key], first, key === state.key, () => go({ part: PART, query: state.query, key }), say("alignment.choose"))))),
-    ...(rest.length ? [make("p", { class: "quiet" }, say("head.rest", { count: rest.length, sum: figures(rest.reduce((sum, key) => sum + weights[key], 0)) }))] : []),
+    make("h3", {}, say(title, { word: labels.queries[state.query] ?? "" })),
+    make("ol", { class: "bars" }, ...bars),
+    ...(rest.length ? [make("p", { class: "quiet" }, say("head.rest", { count: rest.length, sum }))] : []),
     make("p", {}, say(state.align === "head" ? "alignment.this_head" : "alignment.strongest", told)),
     make("button", { type: "button", class: "chip", "data-name": "open", onclick: open }, say("atlas.open")),
   ]);
 }
 
-/** @param {KeyboardEvent} event @param {State} given @returns {Partial<State> | null} */
-function keys(event, given) {
-  if (!latest?.answer || event.target instanceof HTMLSelectElement) return null;
-  const { header } = latest.answer;
+/** @param {KeyboardEvent} event @param {State} given @param {HTMLElement} element @returns {Partial<State> | null} */
+function keys(event, given, element) {
+  const panel = panels.get(element);
+  if (!panel?.answer || event.target instanceof HTMLSelectElement) return null;
+  const { answer: { header }, state } = panel;
   const [tall, wide] = header.pooled;
-  const { state } = latest;
   const by = event.shiftKey ? 8 : 1;
   const moved = (/** @type {"query" | "key"} */ field, /** @type {number} */ step, /** @type {number} */ count) =>
     ({ part: PART, query: state.query, key: state.key, [field]: Math.max(0, Math.min(count - 1, state[field] + step * by)) });
@@ -236,7 +287,9 @@ function keys(event, given) {
   if (event.key === "ArrowLeft" || event.key === "ArrowRight") return moved("key", event.key === "ArrowLeft" ? -wide : wide, header.keys);
   if (event.key === "Home") return moved("key", -header.keys, header.keys);
   if (event.key === "End") return moved("key", header.keys, header.keys);
-  if ((event.key === "[" || event.key === "]") && state.align === "head") return { head: Math.max(0, given.head + (event.key === "[" ? -1 : 1)) };
-  if ((event.key === "PageUp" || event.key === "PageDown") && state.align) return { layer: Math.max(0, given.layer + (event.key === "PageUp" ? -1 : 1)) };
+  if (event.key === "[" && state.align === "head") return { head: Math.max(0, given.head - 1) };
+  if (event.key === "]" && state.align === "head") return { head: given.head + 1 };
+  if (event.key === "PageUp" && state.align) return { layer: Math.max(0, given.layer - 1) };
+  if (event.key === "PageDown" && state.align) return { layer: given.layer + 1 };
   return null;
 }

@@ -37,7 +37,14 @@ export function forms(rule, conventions, labels, chosen, most, say) {
   });
 }
 
-/** The cells around the chosen one. @param {Rule} rule @param {string[]} values @param {Labels} labels @param {{query: number, key: number}} chosen @param {number} most */
+/**
+ * The cells around the chosen one.
+ * @param {Rule} rule
+ * @param {string[]} values what stands for "may look" and "must not"
+ * @param {Labels} labels
+ * @param {{query: number, key: number}} chosen
+ * @param {number} most rows and columns
+ */
 function table(rule, values, labels, chosen, most) {
   const rows = around(chosen.query, labels.queries.length, most);
   const columns = around(chosen.key, labels.keys.length, most);
@@ -52,7 +59,12 @@ function table(rule, values, labels, chosen, most) {
   return make("table", {}, make("thead", {}, make("tr", {}, make("td"), ...head)), make("tbody", {}, ...body));
 }
 
-/** What becomes of a row once its "may look" and its "must not" are read as something else. @param {boolean[]} taken @param {number} seen @param {number} keys */
+/**
+ * What becomes of a row once its "may look" and its "must not" are read as something else.
+ * @param {boolean[]} taken whether each is seen then
+ * @param {number} seen how many keys the row may look at
+ * @param {number} keys
+ */
 function becomes([shown, hidden], seen, keys) {
   if (shown) return seen < keys ? "mask.taken.open" : "mask.taken.same";
   return hidden && seen < keys ? "mask.taken.inverted" : "mask.taken.blind";
