@@ -156,6 +156,29 @@ class Learnt(Heads):
         return self.joined((q @ k.mT * self.temperature).softmax(-1), v)
 
 
+class InPlace(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.q, self.k, self.v, self.out = (nn.Linear(32, 32) for _ in range(4))
+        self.scaling = 8**-0.5
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.q(x), self.k(x), self.v(x)
+        q *= self.scaling
+        q, k, v = (t.unflatten(-1, (4, 8)).transpose(1, 2) for t in (q, k, v))
+        y: Tensor = self.out(((q @ k.mT).softmax(-1) @ v).transpose(1, 2).flatten(2))
+        return y
+
+
+class InPlaceTwice(InPlace):
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.q(x), self.k(x), self.v(x)
+        q *= self.scaling
+        q, k, v = (t.unflatten(-1, (4, 8)).transpose(1, 2) for t in (q, k, v))
+        y: Tensor = self.out(((q @ k.mT * self.scaling).softmax(-1) @ v).transpose(1, 2).flatten(2))
+        return y
+
+
 class Sampling(nn.Module):
     """Around attention that has no scale; only what samples has a temperature."""
 
@@ -183,8 +206,21 @@ WRONG = {
     Switched: "scale.missing",
     NumberTimesRoot: "scale.inverted",
     Sampling: "scale.missing",
+    InPlaceTwice: "scale.twice",
 }
-RIGHT = (Window, WindowSwitched, Unscaled, Undone, Mentions, SwitchedOff, Number, Cosine, Learnt, SamplingScaled)
+RIGHT = (
+    Window,
+    InPlace,
+    WindowSwitched,
+    Unscaled,
+    Undone,
+    Mentions,
+    SwitchedOff,
+    Number,
+    Cosine,
+    Learnt,
+    SamplingScaled,
+)
 
 
 def named(kind: type[nn.Module]) -> list[str]:

@@ -107,16 +107,25 @@ def _before(graph: Graph, core: Core, operand: Tensor) -> float | None:
     sources = graph.sources(operand, core.start)
     if not sources:
         return 1.0
-    made = [graph.projected(index) for index in sources]
+    made = [(graph.projected(index), _as_made(graph, index)) for index in sources]
     found = []
     flat = operand.reshape(-1, *operand.shape[-2:])
     for head in {0, flat.shape[0] - 1}:
         for row in range(0, flat.shape[1], max(flat.shape[1] // 3, 1)):
             vector = flat[head, row]
-            squares = sum(float(y.detach()[slope(vector, y) != 0].square().sum()) for y in made)
+            squares = sum(float(values[slope(vector, y) != 0].square().sum()) for y, values in made)
             if squares > 0:
                 found.append(float(vector.detach().norm()) / math.sqrt(squares))
     return _one(found)
+
+
+def _as_made(graph: Graph, index: int) -> Tensor:
+    """What a projection gave, with its bias, before it was multiplied in its place, as by `q *= scale`."""
+    made = graph.projected(index)
+    ops = graph.record.ops[index : index + 3]
+    kept = [op.result for op in ops if graph.live(op)[2] is made and (op is ops[0] or "add" in op.name)]
+    values: Tensor = kept[-1].detach()
+    return values
 
 
 def _one(found: list[float]) -> float | None:
