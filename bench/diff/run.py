@@ -14,10 +14,20 @@ import torch
 
 from bench.diff.after import AFTER
 from bench.diff.cases import CODES, EQUAL, MODELS, Trial
+from bench.diff.newcomer_weights import TRIALS as WEIGHTS
 from clearhead.checking.diff.diff import diff
 from clearhead.checking.diff.report import Difference
 from clearhead.checking.diff.said import place
 from clearhead.messages import UserError
+
+SETS = {
+    "MODEL and code": MODELS,
+    "code and code": CODES,
+    "equal": EQUAL,
+    "after": AFTER,
+    "newcomer's, weights": WEIGHTS,
+}
+"""What is counted apart."""
 
 Came = Literal["named", "located", "missed", "false", "equal", "refused"]
 """The reason is right; only the place is; neither; a pair that is equal is said to part; it is not; it could not be compared."""
@@ -66,7 +76,7 @@ def main() -> None:
     """Try, print, count."""
     torch.set_num_threads(1)
     words = sys.argv[1:]
-    for title, trials in (("MODEL and code", MODELS), ("code and code", CODES), ("equal", EQUAL), ("after", AFTER)):
+    for title, trials in SETS.items():
         outcomes = []
         for trial in trials:
             if words and not any(word in trial.name for word in words):
