@@ -22,6 +22,7 @@ TEXTS = {
     "built-in": "The little cat sat on the mat. 小猫趴在窗台上。",
     "pair": "abc小猫abcab",
     "encoder": "abc小猫abcab",
+    "ring": "the little cat sat",
     "translating": SOURCE,
     "smollm2, float64": "The little cat sat on the mat, and the little dog sat on the rug.",
 }
@@ -40,8 +41,8 @@ def model(name: str) -> Loaded:
         return pair()
     if name == "encoder":
         return encoder()
-    if name == "bytes":
-        return _bytes()
+    if name in ("bytes", "ring"):
+        return _bytes(3 if name == "ring" else None)
     if name == "translating":
         return translating()
     if name == "built-in":
@@ -51,10 +52,18 @@ def model(name: str) -> Loaded:
     return load(name, dtype="float64" if dtype else "float32")
 
 
-def _bytes() -> Loaded:
-    """Reads any text, byte by byte; rotary, and two heads for each pair of keys and values."""
+def _bytes(window: int | None = None) -> Loaded:
+    """Reads any text, byte by byte; rotary, and two heads for each pair of keys and values; with a window its cache is a ring."""
     config = DecoderConfig(
-        vocab=256, layers=3, heads=4, kv_heads=2, width=32, context=64, positions=c.Rotary(), kernel=c.Fused()
+        vocab=256,
+        layers=3,
+        heads=4,
+        kv_heads=2,
+        width=32,
+        context=64,
+        positions=c.Rotary(),
+        kernel=c.Fused(),
+        window=window,
     )
     made = build(config, seed=3).eval()
     assert isinstance(made, Decoder)

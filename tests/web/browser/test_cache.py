@@ -29,7 +29,7 @@ def first(name: str) -> dict[str, Any]:
 def wanted(name: str) -> dict[str, Any]:
     """What the answer says."""
     of = opened(model(name), TEXTS[name], TARGETS.get(name))
-    header, _ = unpacked(cache.answer(of, {"steps": str(cache.SHOWN)}).body)
+    header, _ = unpacked(cache.answer(of, {}).body)
     return header
 
 
@@ -98,7 +98,8 @@ def test_by_keyboard_and_pointer(visit: Visit) -> None:
     assert page.drawn().state()["steps"] == 16
     page.page.locator(f"{SECTION} [data-side=values]").click()
     assert "value" in page.page.locator(f"{SECTION} .legend").inner_text()
-    assert sum("/cache?" in each for each in page.asked) == 1, "one answer serves all steps"
+    assert page.state()["held"] == "values"
+    assert sum(each.endswith("/cache") for each in page.asked) == 1, "one answer serves all steps, keys and values"
     # Where nothing is to move, nothing plays: it is at the other end at once.
     button = page.page.locator(f"{SECTION} [data-do=play]")
     for steps in (0, 16):
@@ -135,4 +136,75 @@ def test_an_encoder_says_why_it_has_none(visit: Visit) -> None:
     page = visit("encoder").open(lang="en", **first("encoder"))
     assert page.texts(f"{SECTION} > .line") == [""]
     assert "every token may look at all others" in page.page.locator(f"{SECTION} .body").inner_text()
-    assert not [each for each in page.asked if "/cache?" in each]
+    assert not [each for each in page.asked if each.endswith("/cache")]
+
+
+HATCHED = """(canvas) => { const {data} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    const colours = (left) => new Set(Array.from({length: 60}, (_, place) => {
+        const at = 4 * ((8 + Math.floor(place / 6)) * canvas.width + left + place % 6);
+        return [...data.slice(at, at + 3)].join();
+    })).size;
+    return [colours(3), colours(Math.round((canvas.width - 10) / 34 * 9.5) - 3)]; }"""
+"""How many colours a few pixels have, in the first column and in the tenth, of 34."""
+
+
+def test_what_a_ring_lets_go_is_hatched_and_said(visit: Visit) -> None:
+    page = visit("ring").open(lang="en", steps=8, **first("ring"))
+    picture = page.page.locator(f"{SECTION} .cache-picture canvas")
+    box = picture.bounding_box()
+    assert box
+
+    def said() -> str:
+        page.page.mouse.move(box["x"] + 3, box["y"] + 3)
+        page.until(lambda: page.texts(".tooltip") not in ([], [""]))
+        return "".join(page.texts(".tooltip"))
+
+    # The window is 3 and 16 are spare: of 18 + 8 tokens the last 19 are kept.
+    told = page.page.locator(f"{SECTION} .row-numbers").inner_text()
+    assert "Of 26 tokens the last 19 are kept; the query reads the last 3" in told
+    assert "What stands before 7 “" in told
+    assert "no longer kept" in said()
+    assert "length about" not in said()
+    gone, kept = picture.evaluate(HATCHED)
+    assert gone > 1 == kept
+    # At the first step all are kept.
+    page.open(lang="en", steps=1, **first("ring"))
+    assert "are kept;" not in page.page.locator(f"{SECTION} .row-numbers").inner_text()
+    assert "length about" in said()
+    # A prompt that the ring does not hold.
+    page.open(lang="en", view="cache", steps=0, text="the little cat sat on the mat")
+    assert "those of the last 19 are kept" in page.page.locator(f"{SECTION} .row-numbers").inner_text()
+    assert "no longer kept" in said()
+
+
+def test_it_ends_where_the_model_does(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+    header = wanted("built-in")
+    third = header["steps"][2]["id"]
+    assert third not in [step["id"] for step in header["steps"][:2]]
+    monkeypatch.setattr(cache_steps, "ends_of", lambda *_: frozenset([third]))
+    page = visit("built-in").open(lang="en", **first("built-in"))
+    assert "Here the model ends its text" in page.page.locator(f"{SECTION} .row-numbers").inner_text()
+    assert page.page.locator(f"{SECTION} output").inner_text() == "2 of 2 written"
+
+
+def test_reading_the_source_again_is_part_of_what_is_spared(visit: Visit) -> None:
+    page = visit("pair").open(lang="en", steps=3, **first("pair"))
+    assert "and the whole source as well" in page.page.locator(f"{SECTION} .row-numbers").inner_text()
+    assert "the whole source (length" in page.page.locator(f"{SECTION} .spared").inner_text()
+    page = visit().open(lang="en", steps=3, **first("bytes"))
+    assert "source" not in page.page.locator(SECTION).inner_text()
+
+
+@pytest.mark.parametrize("width", [320, 1280])
+def test_no_word_is_cut(visit: Visit, width: int) -> None:
+    page = visit(viewport={"width": width, "height": 800}).open(
+        lang="en", view="cache", text="ab", steps=8, held="values"
+    )
+    assert page.page.locator(f"{SECTION} [data-side=values]").get_attribute("aria-pressed") == "true", "a link holds it"
+    cut = """() => [...document.querySelectorAll("#view-cache .bracket, #view-cache .bracket-names span")]
+        .filter((each) => each.scrollWidth > each.clientWidth + 1 && getComputedStyle(each).display !== "inline").map((each) => each.textContent)"""
+    assert page.js(cut) == []
+    assert "Prefill: 2 at once" in page.page.locator(f"{SECTION} .cache-picture").inner_text()
+    over = """() => { const right = document.querySelector("#view-cache .head-room").getBoundingClientRect().right;
+        return [...document.querySelectorAll("#view-cache .axis text")].filter((each) => each.getBoundingClientRect().right > right + 1).length; }"""
+    assert page.js(over) == 0

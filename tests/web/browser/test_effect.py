@@ -84,7 +84,8 @@ def test_the_card_has_the_numbers_of_the_definition(visit: Visit, name: str, par
     page.until(lambda: near(page, true(2, int(page.state()["key"]), 4)))
     assert page.page.locator(f"{CARD} .pair[aria-current]").count() == 1
     assert page.js("() => document.activeElement.dataset.name") == f"key-{page.state()['key']}"
-    page.page.locator(f"{CARD} select").select_option("end")
+    assert page.state()["at"] == "query", "a link opens the same numbers"
+    page.page.locator(f"{CARD} select").select_option("")
     page.until(lambda: near(page, true(2, int(page.state()["key"]))))
 
 
@@ -107,7 +108,9 @@ def test_a_slow_model_waits_to_be_asked(visit: Visit) -> None:
     page = timed(visit("bytes"), 2.0)
     page.open(view="cell", text=TEXTS["bytes"], layer=1, head=2, query=5, key=1, lang="en")
     assert [url for url in page.asked if "/effect" in url and "/api/" in url] == []
-    assert "at most about" in page.texts(f"{CARD} .main-button")[0]
+    told = page.page.locator(f"{CARD} p:has(.main-button)").inner_text()
+    assert "One run took 2 s when this prompt was opened" in told
+    assert "at most" not in told, "how long it will take nobody knows"
     page.page.locator(f"{CARD} .main-button").press("Enter")
     page.until(lambda: len(shown(page)) == 8)
     assert [url.rpartition("from=")[2].partition("&")[0] for url in page.asked if "/effects?" in url] == ["0", "4"]
@@ -130,6 +133,13 @@ def test_a_saved_file_holds_it(chromium: Any, tmp_path: Path) -> None:
     assert len(shown(page)) == 8
     absent = "This saved file does not hold these numbers. Run clearhead explore to compute them."
     assert absent not in page.texts(f"{CARD} .quiet")
+    at_end = shown(page)
+    page.page.locator(f"{CARD} select").select_option("query")
+    page.until(lambda: shown(page) not in (at_end, []))
+    assert len(shown(page)) == 8, "the answer at the query is there too"
+    assert absent not in page.texts(f"{CARD} .quiet")
+    page.page.locator(f"{CARD} select").select_option("")
+    page.until(lambda: shown(page) == at_end)
     listed = page.js(
         "(selector) => [...document.querySelectorAll(selector)].map((each) => each.dataset.name)",
         f"{CARD} .pair[data-name]",
