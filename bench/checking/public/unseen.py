@@ -11,8 +11,9 @@ PAGE = Path(__file__).with_name("unseen.md")
 HEAD = """# Planted faults that were not seen
 
 Written by `python -m bench.checking.public.run --plant --write`. A plant is counted where it changes the output of a call. *Could not be asked*: the check
-was skipped, and the report says why; nobody takes it for consent. *Passed*: the check looked and let it pass. These are counted as misses, though
-some may be none: a scale of its own beside a bias is a known choice. *Not asked of it*: the class claims nothing that the fault would contradict.
+was skipped, and the report says why; nobody takes it for consent. *Passed*: the check looked and let it pass. These are counted as misses. *Not asked of
+it*: the class claims nothing that the fault would contradict. A plant that makes a formula that is right is void and not counted: where a bias of positions
+is taken and no scale is kept, scores without a scale are those of T5.
 
 """
 
