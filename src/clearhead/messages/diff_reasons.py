@@ -9,6 +9,14 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "queries stand where the other has keys: q and k are exchanged (transposed)",
         "一方的查询轴在另一方是键轴：q 与 k 互换（转置）",
     ),
+    "diff.arranged_grouped": (
+        "features are shared out to {heads} heads in turn, where the other gives each head {width} that follow each other",
+        "特征轮流分给 {heads} 个头，而另一方给每个头连续的 {width} 个",
+    ),
+    "diff.columns": (
+        "{where}: of the features of {source} A takes {a}, and B takes {b}",
+        "{where}：在 {source} 的特征中，A 取 {a}，B 取 {b}",
+    ),
     "diff.arranged_split": (
         "heads were split off by a reshape alone where the axis of heads must also move",
         "只靠变形拆出了各头，而头所在的轴还应移动",
@@ -36,6 +44,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
     "diff.skipped_table": (
         "{where}: {who} adds positions to {source}, and {other} adds none",
         "{where}：{who} 给 {source} 加上位置编码，而 {other} 不加",
+    ),
+    "diff.skipped_again": (
+        "{where}: {who} adds to {source} positions that it has added before, and {other} adds them once",
+        "{where}：{who} 把已经加过的位置编码又加到 {source} 上，而 {other} 只加一次",
     ),
     "diff.skipped_block": (
         "{where}: {who} has a block more: it makes {stage} of {source}, where {other} goes on",

@@ -61,7 +61,7 @@ def found(*wrong: str) -> Difference:
         ("features", "projection.order", "another order"),
         ("reversed", "position.order", "10, 9, 8"),
         ("after", "causal.after-softmax", "hidden afterwards"),
-        ("roles", "scores.transposed", "q and k are exchanged"),
+        ("roles", "qkv.layout", "q and k are exchanged"),
         ("merge", "heads.merge-without-transpose", "3 heads were merged"),
         ("finite", "causal.finite-mask", "-1 in place of -inf"),
         ("heads", "heads.number", "3 heads of 4, B to 2 heads of 6"),

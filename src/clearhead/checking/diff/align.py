@@ -36,7 +36,11 @@ def matched(a: Walk, b: Walk) -> Matching:
 
 def aligned(a: Walk, b: Walk) -> tuple[Pair, ...]:
     """All stages of A with their partners, then those that B alone has; in A's order."""
-    found = matched(a, b)
+    return pairs_of(a, b, matched(a, b))
+
+
+def pairs_of(a: Walk, b: Walk, found: Matching) -> tuple[Pair, ...]:
+    """The same where the partners are known."""
     pairs = [_pair(a, b, found, i) for i in range(len(a.stages))]
     taken = set(found.partner.values()) | set(found.parted.values())
     named = {pair.b for pair in pairs}
@@ -66,7 +70,9 @@ def _pair(a: Walk, b: Walk, found: Matching, i: int) -> Pair:
     if i in found.parted and far <= limit[1] and stage.value.shape == b.stages[j].value.shape:
         # The same numbers lie otherwise: as they lie they differ.
         far = gap(plain(stage.value), plain(b.stages[j].value))
-    return _judged(stage, b.stages[j], far, limit, differs=i in found.parted)
+    # A mask of nothing but one number has no partner, and is no difference.
+    same = i < len(a.stages) - 1 and stage.value.shape == b.stages[j].value.shape and far <= limit[0]
+    return _judged(stage, b.stages[j], far, limit, differs=i in found.parted and not same)
 
 
 def _judged(a: Stage, b: Stage, far: float, limit: tuple[float, float], *, differs: bool = False) -> Pair:

@@ -157,13 +157,13 @@ class CodeSide:
                 record = watched(
                     module if isinstance(module, nn.Module) else None, lambda: self._result(module, fed), live=True
                 )
-            reader = Reader(record, module if isinstance(module, nn.Module) else None, fed)
-            stages = reader.read()
             whole = self._whole(fed)
-            further = {
-                name: Output(each, _ended(stages, each))
-                for name, each in (beside(given_back[-1], record.result) if given_back else {}).items()
-            }
+            beside_it = beside(given_back[-1], record.result) if given_back else {}
+        if attempt.error is None:
+            reader = Reader(record, module if isinstance(module, nn.Module) else None, fed)
+            with torch.no_grad():
+                stages = reader.read()
+            further = {name: Output(each, _ended(stages, each)) for name, each in beside_it.items()}
             ended = _ended(stages, record.result if whole is None else whole)
             return Walk(ended, reader.narrowest, further, last_only=whole is not None)
         if isinstance(attempt.error, NoTensorError):

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
 from itertools import chain
 
-from torch import Tensor
-
-from clearhead.checking.diff.align import aligned, parting
-from clearhead.checking.diff.candidates import Candidate, alone, candidates_of, place_of
-from clearhead.checking.diff.numbers import Mark, alike, laid, mark, plain, unsized
+from clearhead.checking.diff.candidates import Candidate, alone, place_of
 from clearhead.checking.diff.ours import MOVED, ModelSide, moved
-from clearhead.checking.diff.report import Pair, Reason
-from clearhead.checking.diff.side import Given, Walk
-from clearhead.checking.diff.sources import parents_of
-from clearhead.checking.diff.stages import CodeStage
-from clearhead.checking.strangers import Attempt
-from clearhead.messages import say
+from clearhead.checking.diff.report import Reason
+from clearhead.checking.diff.searching import More, Search, Tried, nothing_more
+from clearhead.checking.diff.side import Given, Stage, Walk
+from clearhead.messages import UserError
 
 MOST_REASONS = 8
 """After so many changes the two have little in common."""
@@ -30,126 +24,6 @@ SMALL = 20_000_000
 MOST_MOVING = 24
 """With more changes that move the stage at which the two part, two at once are too many to try."""
 
-More = Callable[[ModelSide], Iterable[Candidate]]
-"""From a side to changes of it that are known beforehand, tried before all others."""
-
-
-def _nothing_more(side: ModelSide) -> Iterable[Candidate]:
-    return ()
-
-
-@dataclass(frozen=True)
-class Tried:
-    """A changed side beside the other.
-
-    Args:
-        candidates: the changes that were made.
-        side: after them.
-        walk: its forward.
-        pairs: its stages beside those of the other.
-    """
-
-    candidates: tuple[Candidate, ...]
-    side: ModelSide
-    walk: Walk
-    pairs: tuple[Pair, ...]
-
-    @property
-    def first(self) -> Pair | None:
-        """Where it parts from the other."""
-        return parting(self.pairs)
-
-    @property
-    def before(self) -> tuple[Pair, ...]:
-        """The pairs that hold the same before that."""
-        first = self.first
-        some = self.pairs if first is None else self.pairs[: self.pairs.index(first)]
-        return tuple(pair for pair in some if pair.held in ("equal", "island"))
-
-    @property
-    def reach(self) -> float:
-        """How many these are, each counted once on either side: a mixture that is v itself says nothing; infinitely many if the two do not part."""
-        return math.inf if self.first is None else min(len({p.a for p in self.before}), len({p.b for p in self.before}))
-
-
-@dataclass(frozen=True)
-class Search:
-    """What is searched in.
-
-    Args:
-        other: the forward of the other side.
-        given: what both were given.
-        mirrored: whether the side that is changed is B.
-        more: changes that are known beforehand.
-        known: whether the reasons can only be among these.
-    """
-
-    other: Walk
-    given: Given
-    mirrored: bool = False
-    more: More = field(default=_nothing_more)
-    known: bool = False
-
-    @cached_property
-    def others(self) -> list[tuple[Mark, Tensor]]:
-        """The stages of the other side, with their sums."""
-        values = [plain(stage.value) for stage in self.other.stages]
-        return [(mark(value), value) for value in values]
-
-    def tried(self, side: ModelSide, *candidates: Candidate) -> Tried:
-        """The side beside the other, all of it."""
-        walk = side.run(self.given)
-        pairs = aligned(self.other, walk) if self.mirrored else aligned(walk, self.other)
-        return Tried(candidates, side, walk, pairs)
-
-    def own(self, pair: Pair) -> str:
-        """What the side that is changed calls a stage."""
-        return pair.b if self.mirrored else pair.a
-
-    def candidates(self, side: ModelSide) -> Iterable[Candidate]:
-        """All changes of a side."""
-        length = self.given.inputs[-1].shape[1]
-        return chain(self.more(side), () if self.known else candidates_of(side, length))
-
-    def holds(self, value: Tensor, near: float) -> bool:
-        """Whether the other side has a stage with these numbers."""
-        value = plain(value)
-        own = mark(value)
-        return any(alike(own, each) and laid(other, value, near) is not None for each, other in self.others)
-
-    def passes(self, found: Tried) -> bool:
-        """Whether a change only lets the side hold what the other has on its way: the other goes on from there before the two part.
-
-        Without its turn a query is what it is in the other before it is turned.
-        """
-        first = found.first
-        if first is None or not all(isinstance(stage, CodeStage) for stage in self.other.stages):
-            return False
-        met = {pair.a if self.mirrored else pair.b for pair in found.before}
-        turned = {
-            pair.a if self.mirrored else pair.b for pair in found.before if self.own(pair).rpartition(".")[2] in "qk"
-        }
-        parents = parents_of(self.other)
-        for place, stage in enumerate(self.other.stages):
-            if stage.name in met:
-                continue
-            for x in (self.other.stages[at] for at in parents[place]):
-                whole = x.name in turned and x.value.numel() == stage.value.numel()
-                if whole and not alike(unsized(plain(x.value)), unsized(plain(stage.value))):
-                    return True
-        return False
-
-    def reasons(self, now: Tried, after: Tried) -> Iterator[Reason]:
-        """The changes between the two, as reasons."""
-        first = now.first
-        assert first is not None
-        there = (pair for pair in after.before if self.own(pair) == self.own(first))
-        left = next(there, max(after.before, key=lambda pair: pair.largest, default=first)).largest
-        for each in after.candidates:
-            a, b = (each.after, each.before) if self.mirrored else (each.before, each.after)
-            text = say("diff_ours.reason", a=a, b=b)
-            yield Reason(each.id, "reproduced", first.a or first.b, text, first.largest, left)
-
 
 def explained(
     side: ModelSide,
@@ -158,7 +32,7 @@ def explained(
     *,
     mirrored: bool = False,
     known: bool = False,
-    more: More = _nothing_more,
+    more: More = nothing_more,
 ) -> tuple[tuple[Reason, ...], Tried]:
     """The changes that make the side do what the other does, as far as there are any.
 
@@ -195,15 +69,15 @@ def _better(search: Search, now: Tried) -> Tried | None:
     seen, place = Sieve(search, now), place_of(search.own(now.first))
     # Weights are seen to be others, whatever stage they first move: a gain of 1 hides the norm before it.
     weights = ((each,) for each in search.more(now.side) if each.id.startswith("weights."))
-    best = _furthest(search, now.reach, chain(weights, seen.sifted(search.candidates(now.side))))
+    best = _furthest(search, now, now.reach, chain(weights, seen.sifted(search.candidates(now.side))))
     moving = list(seen.moving)
     if place is not None and (best is None or best.first is not None):
         some = seen.hitting or search.candidates(now.side)
         one_block = (alone(now.side, each, place) for each in list(some))
-        best = _furthest(search, best.reach if best else now.reach, seen.sifted(one_block)) or best
+        best = _furthest(search, now, best.reach if best else now.reach, seen.sifted(one_block)) or best
     if best is None:
         # What moves the stage may be right though the other shows no such stage.
-        best = _furthest(search, now.reach, ((each,) for each in seen.moving))
+        best = _furthest(search, now, now.reach, ((each,) for each in seen.moving))
     if best is not None:
         return best
     if len(moving) > MOST_MOVING or sum(each.numel() for each in now.side.tensors.values()) > SMALL:
@@ -215,7 +89,7 @@ def _better(search: Search, now: Tried) -> Tried | None:
         for other in search.candidates(one.make())
         if other.id in ids and other.id != one.id and seen.hits(other)
     )
-    return _furthest(search, now.reach, both)
+    return _furthest(search, now, now.reach, both)
 
 
 class Sieve:
@@ -250,28 +124,30 @@ class Sieve:
 
     def hits(self, candidate: Candidate) -> bool:
         """Whether the stage at which the two part holds numbers of the other side after the change."""
-        with Attempt():
-            walk = candidate.make().run(self.search.given, until=self.stage, expected=self.expected)
-            last = walk.stages[-1]
-            if last.name in self.expected and moved(last.value, self.expected[last.name]):
-                # What is added to the scores shows in ours, and in the other's only behind them.
-                return candidate.id == "position.kind" and last.name.endswith(".scores")
-            if last.name == self.stage and self.was is not None and not moved(last.value, self.was):
-                return False
-            if last.name != self.stage or self.search.holds(last.value, max(self.first.allowed, MOVED)):
-                return True
-            self.moving.append(candidate)
+        last: Stage | None = None
+        # A change may ask for a part that the weights do not fit.
+        with suppress(UserError, RuntimeError):
+            last = candidate.make().run(self.search.given, until=self.stage, expected=self.expected).stages[-1]
+        if last is None:
+            return False
+        if last.name in self.expected and moved(last.value, self.expected[last.name]):
+            # What is added to the scores shows in ours, and in the other's only behind them.
+            return candidate.id == "position.kind" and last.name.endswith(".scores")
+        if last.name == self.stage and self.was is not None and not moved(last.value, self.was):
+            return False
+        if last.name != self.stage or self.search.holds(last.value, max(self.first.allowed, MOVED)):
+            return True
+        self.moving.append(candidate)
         return False
 
 
-def _furthest(search: Search, reach: float, changes: Iterable[tuple[Candidate, ...]]) -> Tried | None:
+def _furthest(search: Search, now: Tried, reach: float, changes: Iterable[tuple[Candidate, ...]]) -> Tried | None:
     """Of the changes, the one with which the two agree longest, the earlier of two; None if with none they agree longer than so far."""
     best = None
     for each in changes:
-        with Attempt():
-            found = search.tried(each[-1].make(), *each)
-            if found.reach > reach and not search.passes(found):
-                best, reach = found, found.reach
+        found = search.changed(each)
+        if found is not None and found.reach > reach and search.closes(now, found) and not search.passes(found):
+            best, reach = found, found.reach
         if reach == math.inf:
             break
     return best

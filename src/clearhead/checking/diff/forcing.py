@@ -49,15 +49,17 @@ class Putting(TorchFunctionMode):
         if name in ("__get__", "__set__") and not isinstance(result, Tensor):
             return result
         at, self.count = self.count, self.count + 1
-        for put in self.puts.get(at, ()):
-            result = _put(name, put, result, (args, keywords))
+        puts = self.puts.get(at, [])
+        steps = {put.part[1:]: put.value for put in puts if put.part.startswith(".")}
+        if steps:
+            # All steps of a kernel at once: with another q its k is another, too.
+            result = _first(result, steps_of(name, args, keywords, steps)[-1].value)
+        for put in puts:
+            result = result if put.part.startswith(".") else _put(name, put, result)
         return result
 
 
-def _put(name: str, put: Put, result: Any, given: tuple[tuple[Any, ...], Mapping[str, Any]]) -> Any:
-    if put.part.startswith("."):
-        made = steps_of(name, *given, {put.part[1:]: put.value})[-1].value
-        return _first(result, made)
+def _put(name: str, put: Put, result: Any) -> Any:
     if put.part.startswith("["):
         place = int(put.part[1:-1])
         parts = [_like(put.value, each) if n == place else each for n, each in enumerate(result)]

@@ -9,8 +9,9 @@ import torch
 
 from clearhead.checking.diff.formulas_attention import scores, softmax_id, softmaxes
 from clearhead.checking.diff.formulas_heads import arranged, numbered, reordered, turned_round
-from clearhead.checking.diff.formulas_norm import grown, norm_id, norms
+from clearhead.checking.diff.formulas_norm import grown, norm_id, norms, offset
 from clearhead.checking.diff.formulas_order import exchanged, moved, rewired, shifted
+from clearhead.checking.diff.formulas_parts import parts
 from clearhead.checking.diff.formulas_rotary import turn_id, turns
 from clearhead.checking.diff.formulas_small import (
     activation_id,
@@ -24,18 +25,19 @@ from clearhead.checking.diff.formulas_sums import biased, summed
 from clearhead.checking.diff.reading import Placed, Scene, Weights, compared, scene
 from clearhead.checking.diff.report import Pair, Reason
 from clearhead.checking.diff.side import Walk
-from clearhead.checking.strangers import Attempt
 
 FAMILIES: tuple[Callable[[Scene], Placed | None], ...] = (
     lambda each: compared(each, activations, activation_id),
     grown,
     lambda each: compared(each, norms, norm_id),
+    offset,
     lambda each: compared(each, turns, turn_id),
     turned_round,
     numbered,
     scores,
     lambda each: compared(each, softmaxes, softmax_id),
     lambda each: rewired(each, turns, "qkv.layout"),
+    parts,
     exchanged,
     arranged,
     reordered,
@@ -54,11 +56,9 @@ FAMILIES: tuple[Callable[[Scene], Placed | None], ...] = (
 def found_in(seen: Scene) -> Iterator[Placed]:
     """The first reason of each family."""
     for family in FAMILIES:
-        # Numbers of any kind may come: a matrix that cannot be solved is no reason.
-        with Attempt():
-            found = family(seen)
-            if found is not None:
-                yield found
+        found = family(seen)
+        if found is not None:
+            yield found
 
 
 def formula_reasons(a: Walk, b: Walk, first: Pair, weights: Weights = ({}, {})) -> tuple[Reason, ...]:

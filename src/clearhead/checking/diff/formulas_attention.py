@@ -231,6 +231,16 @@ def _grown(reading: Reading, place: int) -> int:
     return place
 
 
+def as_scaled(scene: Scene, i: int, j: int) -> tuple[int, int]:
+    """Two places of scores, each behind the factor that may follow, where both are the same multiple of q and k there; else as they are."""
+    for one in dict.fromkeys((i, _grown(scene.a, i))):
+        for other in dict.fromkeys((j, _grown(scene.b, j))):
+            factors = _natural(scene.a, one), _natural(scene.b, other)
+            if factors[0] and factors[1] and abs(factors[0][0] / factors[1][0] - 1) < 1e-6:
+                return one, other
+    return i, j
+
+
 def _natural(reading: Reading, place: int) -> tuple[float, int] | None:
     """By what a stage of scores is more than the product of what both have, and the width d of that product."""
     for at in reversed(reading.region(place) if place not in reading.known else []):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from clearhead.checking.diff.formulas_attention import as_scaled
 from clearhead.checking.diff.formulas_sums import where_of
 from clearhead.checking.diff.numbers import alike, constant, gap, plain, rearranged, unsized
 from clearhead.checking.diff.reading import Placed, Reading, Scene, reason
@@ -17,6 +18,9 @@ LINEAR = frozenset(("linear", "Linear", "addmm"))
 
 def operands(reading: Reading, place: int) -> tuple[int | None, ...]:
     """Which sources the two factors of a product are, by places in A."""
+    if not reading.stage(place).made_by and reading.stage(place).name.endswith(".scores"):
+        # In a model of ours the names of what it is made of tell: q, then k.
+        return tuple(reading.known.get(at) for at in reading.parents[place])
     if reading.stage(place).made_by not in PRODUCTS:
         return ()
     sources = reading.sources(place)
@@ -34,14 +38,15 @@ def arranged(scene: Scene) -> Placed | None:
         between, kinds = [(x, y)], (scene.a.stage(i).made_by, scene.b.stage(j).made_by)
         inputs = list(zip(scene.a.stage(i).inputs, scene.b.stage(j).inputs, strict=False))
         if set(kinds) <= PRODUCTS:
-            between += [(plain(one), plain(other)) for one, other in inputs]
+            between += [_beside(plain(one), plain(other), scene.length) for one, other in inputs]
         elif set(kinds) <= LINEAR:
             between += [(plain(one), plain(other)) for one, other in inputs[:1]]
-        for one, other in between:
+        for n, (one, other) in enumerate(between):
             found = _arranged(one, other, scene.a.near, scene.length)
             if found is not None:
                 text = say("diff.arranged", what=found[1], where=where_of(scene, i, j))
-                return reason(found[0], scene, (i, j), text, 0.0)
+                at = as_scaled(scene, i, j) if n else (i, j)
+                return reason(found[0], scene, at, text, 0.0)
     return None
 
 
@@ -76,9 +81,29 @@ def _arranged(x: Tensor, y: Tensor, near: float, length: int) -> tuple[str, str]
         if order is not None:
             words = say("diff.arranged_axis", axis=axis, order=_shown(order))
             return _name_of(x, axis, near, length), words
-    if gap(x, y.transpose(-2, -1).reshape(x.shape)) <= near:
+    if x.shape[-1] == x.shape[-2] == length and gap(x, y.transpose(-2, -1)) <= near:
         return "scores.transposed", say("diff.arranged_turned")
-    return _reshaped(x, y, near)
+    return _grouped(x, y, near) or _reshaped(x, y, near)
+
+
+def _grouped(x: Tensor, y: Tensor, near: float) -> tuple[str, str] | None:
+    """Features (B,T,H,d) of which one gives each head d that follow each other, and the other every H-th."""
+    heads, width = x.shape[-2:]
+    if x.dim() != 4 or min(heads, width) < 2:
+        return None
+    for one, other in ((x, y), (y, x)):
+        if gap(one.flatten(2), other.transpose(-2, -1).flatten(2)) <= near:
+            return "heads.grouping", say("diff.arranged_grouped", heads=heads, width=width)
+    return None
+
+
+def _beside(x: Tensor, y: Tensor, length: int) -> tuple[Tensor, Tensor]:
+    """Two operands (B,T,H,d), whichever of T and H each has first."""
+    four = [
+        z.transpose(1, 2) if z.dim() == 4 and z.shape[2] == length != z.shape[1] and z.shape[-1] != length else z
+        for z in (x, y)
+    ]
+    return four[0], four[1]
 
 
 def _shown(order: list[int]) -> str:
@@ -150,8 +175,9 @@ def _exchanged(scene: Scene, at: tuple[int, int], left: float) -> Placed:
     if one and other and None not in (*one, *other) and one == other[::-1]:
         names = [", ".join(scene.place(n) for n in each if n is not None) for each in (one, other)]
         return reason("qkv.layout", scene, at, say("diff.exchanged", a=names[0], b=names[1], where=where), left)
+    # A product that lies the other way round is one of keys and queries, whatever they are called.
     text = say("diff.arranged", what=say("diff.arranged_turned"), where=where)
-    return reason("scores.transposed", scene, at, text, left)
+    return reason("qkv.layout", scene, at, text, left)
 
 
 def numbered(scene: Scene) -> Placed | None:

@@ -14,7 +14,8 @@ from torch import Tensor
 from clearhead.checking.common.trial import apart
 from clearhead.checking.diff.formulas_small import factor_words
 from clearhead.checking.diff.numbers import constant
-from clearhead.checking.diff.reading import Placed, Read, Reading, Scene, reason
+from clearhead.checking.diff.reading import Placed, Read, Reading, Scene, compared, reason
+from clearhead.checking.diff.sources import embeds
 from clearhead.messages import say
 
 AXES = {-1: "features", -2: "tokens", 0: "batch"}
@@ -25,6 +26,10 @@ LONG = 14
 
 SMALL = 0.2
 """An eps that is larger than this part of the variance is none."""
+
+
+TOLD, LARGE = 1e-2, 1e-1
+"""How near rows must agree on a larger one, and that part of the largest that is taken."""
 
 
 class Root(NamedTuple):
@@ -64,8 +69,9 @@ def _norms(reading: Reading, place: int, of: int | None) -> Iterator[Read]:
         x = reading.shaped(at, y)
         if x is None or constant(x):
             continue
-        vectors = [each for each in reading.given(place, 1, y.shape[-1]) if not _one_of(each)]
-        for form, gain in _gains(vectors):
+        entered = reading.given(place, 1, y.shape[-1])
+        vectors = [each for each in entered if not _one_of(each)]
+        for form, gain in _gains(entered):
             for shifted, bias in ((False, None), *((True, each) for each in vectors)):
                 z = (y if bias is None else y - bias) / (1.0 if gain is None else gain)
                 yield from _of(reading, x, z, (form, shifted, at))
@@ -76,13 +82,16 @@ def _one_of(each: Tensor) -> bool:
     return bool((each == each[0]).all()) and float(each[0]) in (0.0, 1.0)
 
 
-def _gains(vectors: list[Tensor]) -> Iterator[tuple[str, Tensor | None]]:
-    """The ways in which weights enter; those by which nothing can be divided are left out."""
+def _gains(entered: list[Tensor]) -> Iterator[tuple[str, Tensor | None]]:
+    """The ways in which weights enter; those by which nothing can be divided are left out, and those that do nothing."""
     yield "", None
     for form, shift in (("w", 0.0), ("(1 + w)", 1.0)):
-        for each in vectors:
-            if bool(((each + shift).abs() > 1e-6).all()):
-                yield form, each + shift
+        for each in entered:
+            gain = each + shift
+            # What entered may be 1 + w itself, made beside the norm.
+            made = any(bool((gain - 1 - other).abs().max() <= 1e-12) for other in entered) and not _one_of(each)
+            if bool((gain.abs() > 1e-6).all()) and not bool((gain == 1).all()) and not (made and not shift):
+                yield form, gain
 
 
 def _of(reading: Reading, x: Tensor, z: Tensor, ways: tuple[str, bool, int]) -> Iterator[Read]:
@@ -123,7 +132,11 @@ def _root(s: Tensor, v: Tensor, count: int, near: float) -> Root | None:
             size = float((own if form == "sqrt(v + eps)" else own.sqrt()).abs().max())
             middle = float(eps.median())
             spread = float((eps - middle).abs().max())
-            if spread <= max(near, 1e-11) * size and -near * size <= middle <= SMALL * size:
+            if spread > max(near, 1e-11) * size or middle < -near * size:
+                continue
+            # Rows of other sizes tell one number that is added from a factor.
+            told = float((own - own.median()).abs().max()) > SMALL * size and spread <= TOLD * middle <= LARGE * size
+            if middle <= SMALL * size or told:
                 return Root(form, unbiased, 0.0 if abs(middle) < 1e-14 * size else middle)
     return None
 
@@ -147,6 +160,32 @@ def norm_id(a: Read, b: Read) -> str:
     return "norm.offset" if "(1 + w)" in (a.key[6], b.key[6]) else "norm.weight"
 
 
+def offset(scene: Scene) -> Placed | None:
+    """Gains that enter as w on one side and as 1 + w on the other."""
+    found = compared(scene, gains, lambda a, b: "norm.offset" if "(1 + w)" in (a.key[1], b.key[1]) else "")
+    return found if found is not None and found.id else None
+
+
+def gains(reading: Reading, place: int) -> Iterator[Read]:
+    """y = x · w or x · (1 + w) with a vector of weights that entered; x itself where the gain is 1."""
+    y = reading.value(place)
+    if place in reading.known:
+        yield Read(("gain", "1"), "x", 0.0, reading.named((place,)))
+        return
+    entered = reading.given(place, 1, y.shape[-1]) if y.dim() >= 2 else []
+    for at in reading.sources(place) if entered else ():
+        x = reading.value(at)
+        if x.shape != y.shape or constant(x):
+            continue
+        rows = tuple(range(y.dim() - 1))
+        gain = (x * y).sum(rows) / (x * x).sum(rows).clamp(min=1e-300)
+        left = apart(x * gain, y)
+        for form, shift in (("(1 + w)", 1.0), ("w", 0.0)) if left <= reading.near else ():
+            if any(apart(each + shift, gain) <= 10 * reading.near for each in entered):
+                yield Read(("gain", form), f"x · {form}", left, reading.named((at,)))
+                break
+
+
 def grown(scene: Scene) -> Placed | None:
     """The same norm, on one side of what has been multiplied by a number before: not another eps."""
     for mirrored in (False, True):
@@ -163,8 +202,8 @@ def grown(scene: Scene) -> Placed | None:
                 a, b = reversed(words) if mirrored else words
                 where = scene.b.stage(j).where or scene.a.stage(i).where or "-"
                 stage = scene.a.stage(read.sources[0])
-                embeds = "mbedding" in stage.made_by or not scene.a.parents[read.sources[0]]
-                name = "embedding.scale" if embeds else "scale.factor"
+                first = embeds(stage) or not scene.a.parents[read.sources[0]]
+                name = "embedding.scale" if first else "scale.factor"
                 return reason(name, scene, (i, j), say("diff.rewired", formula=read.words, a=a, b=b, where=where), left)
     return None
 

@@ -17,6 +17,9 @@ from clearhead.messages import say
 RECENT, FEWER = 14, 8
 """How many stages back a sum of two is looked for, and one of three."""
 
+TOLD = 1e-3
+"""How near the factors of a sum must be told."""
+
 ROWS = 64
 """How many numbers a sum is solved on; the rest tests it."""
 
@@ -67,7 +70,7 @@ def elementwise(reading: Reading, place: int) -> Iterator[Read]:
             continue
         c = float((x * y).sum() / (x * x).sum())
         left = gap(c * x, y)
-        if left <= reading.near:
+        if left <= reading.near and not constant(y):
             yield Read(("factor", f"{c:.6g}"), f"{factor_words(c, x.shape[-1])} · x", left, sources)
             continue
         yield from _capped(reading, x, y, sources)
@@ -208,7 +211,7 @@ def sums(reading: Reading, place: int) -> Iterator[Read]:
         solved = torch.linalg.lstsq(matrix, wanted.expand(len(every), -1)[..., None]).solution
         left = (matrix @ solved - wanted[:, None]).abs().amax((1, 2))
         for n in (left <= reading.near * wanted.abs().max()).nonzero().flatten().tolist():
-            found = _whole(reading, y, every[n], solved[n, :, 0])
+            found = _whole(reading, y, every[n], solved[n, :, 0]) if _steady(reading, matrix[n]) else None
             if found is not None:
                 yield found
                 return
@@ -218,11 +221,31 @@ def _covers(x: Tensor, y: Tensor) -> bool:
     return x.dim() >= 2 and x.squeeze(0).shape == y.shape[y.dim() - x.squeeze(0).dim() :] and not constant(x)
 
 
+def _steady(reading: Reading, columns: Tensor) -> bool:
+    """Whether the factors of a sum are told by its numbers: terms that are nearly multiples of each other may stand for anything."""
+    lengths = columns.norm(dim=0)
+    if bool((lengths == 0).any()):
+        return False
+    sizes = torch.linalg.svdvals(columns / lengths)
+    return float(sizes[-1]) * TOLD > reading.near * float(sizes[0])
+
+
+def simple(c: float, near: float) -> bool:
+    """Whether a factor is one that people write: a few digits, or the root of a whole number, or one by it."""
+    for each in (c, 1 / c, c * c, 1 / (c * c)):
+        rounded = float(f"{each:.3g}") if each is c else float(round(each))
+        if rounded and abs(each / rounded - 1) <= near:
+            return True
+    return False
+
+
 def _whole(reading: Reading, y: Tensor, chosen: tuple[int, ...], solved: Tensor) -> Read | None:
     """The sum, if it gives all of the numbers."""
     columns = torch.stack([reading.value(at).expand_as(y).flatten() for at in chosen], -1)
     left = gap(columns @ solved, y.flatten())
     if left > reading.near or bool((solved.abs() < 1e-6).any()):
+        return None
+    if len(chosen) > 1 and not all(simple(float(c), max(10 * reading.near, 1e-7)) for c in solved):
         return None
     terms = sorted((reading.known[at], f"{float(c):.6g}") for at, c in zip(chosen, solved, strict=True))
     return Read(tuple(terms), "", left, ())

@@ -7,7 +7,7 @@ from itertools import islice
 from clearhead.checking.diff.formulas_small import sums
 from clearhead.checking.diff.numbers import gap, views
 from clearhead.checking.diff.reading import Placed, Read, Reading, Scene, reason
-from clearhead.checking.diff.sources import fed
+from clearhead.checking.diff.sources import embeds, fed
 from clearhead.messages import say
 
 FIRST = 6
@@ -77,7 +77,8 @@ def sum_id(scene: Scene, one: dict[int, float], other: dict[int, float]) -> str:
     if set(spread[0]) == set(spread[1]):
         return sum_id(scene, *spread)
     gone = [at for at in (*one, *other) if (at in one) != (at in other)]
-    if any(_comes_from(scene, x, y) and y not in scene.a.parents[x] for x in gone for y in gone if x != y):
+    direct = {(x, y) for x in gone for y in scene.a.parents[x] if scene.a.stage(x).made_by in SUMS}
+    if any(_comes_from(scene, x, y) and (x, y) not in direct for x in gone for y in gone if x != y):
         return "residual.from-norm"
     return "residual.stale"
 
@@ -97,13 +98,12 @@ def _lacking(scene: Scene, few: dict[int, float], more: set[int]) -> str:
     """What it is called that terms are missing: tables of positions, or a part of the stream."""
     if any(fed(scene.a.stage(at)) for at in more):
         return "residual.missing"
-    embeds = all("mbedding" in scene.a.stage(at).made_by for at in few)
-    return "position.unused" if embeds else "position.twice"
+    return "position.unused" if all(embeds(scene.a.stage(at)) for at in few) else "position.twice"
 
 
 def _factor_id(scene: Scene, one: dict[int, float], other: dict[int, float]) -> str:
-    changed = [scene.a.stage(at).made_by for at in one if one[at] != other[at]]
-    if changed and all("mbedding" in each for each in changed):
+    changed = [scene.a.stage(at) for at in one if one[at] != other[at]]
+    if changed and all(embeds(each) for each in changed):
         return "embedding.scale"
     return "residual.scale" if len(one) > 1 else "scale.factor"
 

@@ -20,7 +20,6 @@ from clearhead.checking.diff.reading import CLOSE, Reading
 from clearhead.checking.diff.side import Walk
 from clearhead.checking.diff.stages import PARTS, CodeStage
 from clearhead.checking.diff.variation import Variation
-from clearhead.checking.strangers import Attempt
 from clearhead.messages import say
 from clearhead.models.choices import Rotary
 from clearhead.models.config_encoders import EncoderDecoderConfig
@@ -47,7 +46,7 @@ def suggested(side: ModelSide, other: Walk) -> Iterator[Candidate]:
         ends = {n: n for n, stage in enumerate(stages) if stage.made_by in ENDS}
         places = [n for n in range(len(stages)) if n not in ends]
         reading = Reading(Walk(stages, other.narrowest), ends, places, near)
-        with Attempt(), torch.no_grad():
+        with torch.no_grad():
             yield from _of_turns(side, reading)
             yield from _of_norms(side, reading)
     yield from _transposed(side)

@@ -6,6 +6,7 @@ A reason stands only if it closes the difference: with the numbers of the other 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -23,10 +24,13 @@ from clearhead.checking.diff.side import Given, Side, Stage, Walk
 from clearhead.checking.diff.skipping import skips
 from clearhead.checking.diff.stages import CodeStage
 from clearhead.checking.diff.vocabularies import common_ids
-from clearhead.checking.strangers import Attempt
+from clearhead.messages import UserError
 
 INPUT = "the input"
 """What vectors that both are given are called."""
+
+LAID = 3
+"""In so many ways numbers are laid into the axes of another stage."""
 
 MOST_NAMED, MOST_STEPS = 5, 24
 """How many reasons are given, and how many places are explained for them: each block may have the same one."""
@@ -84,14 +88,22 @@ def _with_inputs(walk: Walk, given: Given) -> Walk:
         return walk
     if not x.is_floating_point() or len(stages) < len(walk.stages):
         return walk
-    begun = [
-        any(each.shape == x.shape and torch.equal(each.to(x.dtype), x) for each in stage.inputs) for stage in stages
-    ]
+    begun = [any(_is_given(each, x) for each in stage.inputs) for stage in stages]
     moved = (
         replace(stage, parents=(*((0,) if first else ()), *(at + 1 for at in stage.parents)))
         for stage, first in zip(stages, begun, strict=True)
     )
     return replace(walk, stages=(CodeStage(INPUT, x), *moved))
+
+
+def _is_given(each: Tensor, x: Tensor) -> bool:
+    """Whether an operand is what the forward was given, as it lies, with its rows in one, or with time first as kernels want it."""
+    if each.numel() != x.numel() or each.is_complex():
+        return False
+    forms = (x, x.transpose(0, 1)) if each.dim() == x.dim() > 2 else (x,)
+    return any(
+        each.shape[-1] == x.shape[-1] and torch.equal(each.to(x.dtype).flatten(), form.flatten()) for form in forms
+    )
 
 
 def onwards(now: Two, given: Given) -> Onwards:
@@ -162,7 +174,8 @@ def _skipped(now: Two, seen: Scene, given: Given, *, whole: bool) -> tuple[Place
         side, walk = (now.a, now.b)[skip.side], now.walks[skip.side]
         if not _forced(side, walk):
             continue
-        with Attempt():
+        # What is put may be refused by the code that comes after it.
+        with suppress(UserError):
             tried = _with_put(now, skip.side, walk.stages[skip.place], skip.value, given)
             if tried is None or tried.reach <= now.reach:
                 continue
@@ -183,16 +196,35 @@ def _left(now: Two) -> float:
 def _closed(now: Two, seen: Scene, reason: Placed, given: Given) -> Two | None:
     """The two with the numbers of one in the other at the place of a reason, if they agree longer then."""
     for i, j in _places(seen, reason.at):
-        for n, (place, value) in ((1, (j, seen.a.stage(i).value)), (0, (i, seen.b.stage(j).value))):
-            side, walk = (now.a, now.b)[n], now.walks[n]
-            if not _forced(side, walk):
-                continue
-            with Attempt():
-                after = _with_put(now, n, walk.stages[place], value, given)
+        n = 1 if _forced(now.b, now.walks[1]) else 0
+        if not _forced((now.a, now.b)[n], now.walks[n]):
+            continue
+        for places in dict.fromkeys((((i, j),), _siblings(seen, i, j))):
+            after: Two | None = now
+            # What is put may be refused by the code that comes after it.
+            with suppress(UserError):
+                for one, other in places:
+                    put = (other, seen.a.stage(one).value) if n else (one, seen.b.stage(other).value)
+                    after = None if after is None else _with_put(after, n, now.walks[n].stages[put[0]], put[1], given)
                 if after is not None and after.reach > now.reach:
                     return after
-            break
     return None
+
+
+def _siblings(seen: Scene, i: int, j: int) -> tuple[tuple[int, int], ...]:
+    """The places that are made of the same as two places, in the same way, one beside the other: with q the keys and the values."""
+    one, other = (
+        [
+            n
+            for n in each.cone
+            if each.parents[n] == each.parents[at] and each.stage(n).made_by == each.stage(at).made_by
+        ]
+        for each, at in ((seen.a, i), (seen.b, j))
+    )
+    fits = len(one) == len(other) and all(
+        seen.a.value(m).numel() == seen.b.value(n).numel() for m, n in zip(one, other, strict=True)
+    )
+    return tuple(zip(one, other, strict=True)) if fits else ((i, j),)
 
 
 def _places(seen: Scene, at: tuple[int, int]) -> Iterator[tuple[int, int]]:
@@ -206,25 +238,25 @@ def _places(seen: Scene, at: tuple[int, int]) -> Iterator[tuple[int, int]]:
 
 
 def _with_put(now: Two, n: int, stage: Stage, value: Tensor, given: Given) -> Two | None:
-    """The two, one of them with a tensor in place of a stage's."""
+    """The two, one of them with a tensor in place of a stage's; of several ways in which it may lie there the one that leads furthest."""
     side = (now.a, now.b)[n]
     if not isinstance(stage, CodeStage) or not isinstance(side, CodeSide) or stage.at < 0:
         return None
-    laid = _laid(value, stage.value)
-    if laid is None:
-        return None
-    other = replace(side, puts=(*side.puts, Put(stage.at, stage.part, laid)))
-    walk = other.run(given)
-    if n:
-        return two(now.a, other, common_ids(now.a, other, (now.walks[0], walk)).walks, given)
-    return two(other, now.b, common_ids(other, now.b, (walk, now.walks[1])).walks, given)
+    best = None
+    for laid in _laid(value, stage.value):
+        other = replace(side, puts=(*side.puts, Put(stage.at, stage.part, laid)))
+        walk = other.run(given)
+        both = (now.a, other, (now.walks[0], walk)) if n else (other, now.b, (walk, now.walks[1]))
+        found = two(both[0], both[1], common_ids(*both).walks, given)
+        best = found if best is None or found.reach > best.reach else best
+    return best
 
 
-def _laid(value: Tensor, like: Tensor) -> Tensor | None:
-    """The numbers of the one in the axes of the other: of all ways in which they may lie, the nearest."""
+def _laid(value: Tensor, like: Tensor) -> list[Tensor]:
+    """The numbers of the one in the axes of the other: of all ways in which they may lie, the nearest few."""
     if value.numel() != like.numel() or value.is_complex() != like.is_complex():
-        return None
+        return []
     if value.shape == like.shape:
-        return value
+        return [value]
     wanted = plain(like)
-    return min(views(plain(value), wanted), key=lambda each: float((each - wanted).square().sum()), default=None)
+    return sorted(views(plain(value), wanted), key=lambda each: float((each - wanted).square().sum()))[:LAID]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import product
+from itertools import product, zip_longest
 from typing import NamedTuple
 
 import torch
@@ -235,10 +235,14 @@ Namer = Callable[[Read, Read], str]
 
 
 def compared(scene: Scene, reader: Reader, name: Namer) -> Placed | None:
-    """The first pair of formulas of one family, of the same sources, that give A's stage and B's and are not the same."""
+    """The pair of formulas of one family, of the same sources, that give A's stage and B's and are not the same.
+
+    Of several the two that differ in the least, the first of these: x W beside x W + b is no bias that is missing where b is added next.
+    """
     one = {i: list(reader(scene.a, i)) for i in scene.a.looked}
     other = {j: list(reader(scene.b, j)) for j in scene.b.looked} if any(one.values()) else {}
-    for i, j in (*scene.found.parted.items(), *product(one, other)):
+    best: tuple[int, Placed] | None = None
+    for i, j in dict.fromkeys((*scene.found.parted.items(), *product(one, other))):
         for read, second in product(one.get(i, []), other.get(j, [])):
             told = read.key != second.key and read.words != second.words
             words = read.words, second.words
@@ -254,11 +258,14 @@ def compared(scene: Scene, reader: Reader, name: Namer) -> Placed | None:
                     b=words[1],
                     where=scene.b.stage(j).where or scene.a.stage(i).where or "-",
                 )
+                apart = sum(x != y for x, y in zip_longest(read.key, second.key))
+                if best is not None and apart >= best[0]:
+                    continue
                 id = name(read, second)
                 final = i == len(scene.a.walk.stages) - 1 and j == len(scene.b.walk.stages) - 1
                 id = "logits.softcap" if id == "attention.softcap" and final else id
-                return reason(id, scene, (i, j), text, second.left)
-    return None
+                best = apart, reason(id, scene, (i, j), text, second.left)
+    return None if best is None else best[1]
 
 
 def _alike(scene: Scene, i: int, j: int) -> bool:

@@ -12,7 +12,7 @@ from clearhead.checking.diff.formulas_small import activations
 from clearhead.checking.diff.formulas_sums import ADDED
 from clearhead.checking.diff.numbers import constant, gap
 from clearhead.checking.diff.reading import Placed, Reading, Scene
-from clearhead.checking.diff.sources import fed
+from clearhead.checking.diff.sources import embeds, fed
 from clearhead.messages import say
 
 LOOKED = 32
@@ -54,6 +54,7 @@ class Skip(NamedTuple):
         told = {
             "block": say("diff.skipped_block", stage=stage.name, who=who, other=other, source=name, where=where),
             "table": say("diff.skipped_table", who=who, other=other, source=name, where=where),
+            "again": say("diff.skipped_again", who=who, other=other, source=name, where=where),
             "": say("diff.skipped", stage=stage.name, who=who, other=other, source=name, where=where),
         }
         i, j = (self.place, -1) if self.side == 0 else (-1, self.place)
@@ -106,9 +107,11 @@ def _named(reading: Reading, place: int, source: int, *, final: bool) -> tuple[s
     kinds = {reading.stage(at).made_by for at in between}
     parents = reading.parents[place]
     added = source in parents and reading.stage(place).made_by in ADDED
-    if added and any(not fed(reading.stage(at)) for at in parents if at != source):
+    tables = [at for at in parents if at != source and not fed(reading.stage(at))]
+    if added and tables:
         # To scores a table of distances is added.
-        return ("position.missing" if reading.value(place).dim() < SCORES else "position.kind"), "table"
+        once = "position.missing" if reading.value(place).dim() < SCORES else "position.kind"
+        return ("position.twice", "again") if _has(reading, source, tables) else (once, "table")
     if kinds & ATTENTION:
         return "block.number", "block"
     if any(reading.named((source,)) == read.sources for read in norms(reading, place)):
@@ -120,13 +123,26 @@ def _named(reading: Reading, place: int, source: int, *, final: bool) -> tuple[s
     return _multiple(reading, place, source) or "block.wiring", ""
 
 
+def _has(reading: Reading, place: int, tables: list[int]) -> bool:
+    """Whether a place was made of one of some tables already."""
+    seen, todo = {place}, [place]
+    while todo:
+        for at in reading.parents[todo.pop()]:
+            if at not in seen:
+                seen.add(at)
+                todo.append(at)
+    values = [reading.value(at) for at in seen if not fed(reading.stage(at))]
+    wanted = [reading.value(at) for at in tables]
+    return any(x.numel() == y.numel() and gap(x.flatten(), y.flatten()) <= reading.near for x in values for y in wanted)
+
+
 def _multiple(reading: Reading, place: int, source: int) -> str:
     """What it is called that a place is its source by a factor; "" if it is not."""
     x, y = reading.value(source), reading.value(place)
     c = float((x * y).sum() / (x * x).sum())
     if gap(c * x, y) > reading.near:
         return ""
-    return "embedding.scale" if "mbedding" in reading.stage(source).made_by else "scale.factor"
+    return "embedding.scale" if embeds(reading.stage(source)) else "scale.factor"
 
 
 def _far(reading: Reading, place: int, source: int) -> float:

@@ -23,6 +23,13 @@ def fed(stage: Stage) -> bool:
     return stage.fed if isinstance(stage, CodeStage) else True
 
 
+def embeds(stage: Stage) -> bool:
+    """Whether a stage is the vectors of the tokens."""
+    if isinstance(stage, CodeStage):
+        return "mbedding" in stage.made_by
+    return stage.name.rpartition(".")[2] == "embedding"
+
+
 def parents_of(walk: Walk) -> list[tuple[int, ...]]:
     """By each stage's place, the places of the stages that it was made of; in a model of ours as its names say."""
     places: dict[str, int] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from clearhead.checking.diff.numbers import constant, gap, plain
-from clearhead.checking.diff.partners import Matching
+from clearhead.checking.diff.partners import Matching, limits
 from clearhead.checking.diff.side import Stage, Walk
 from clearhead.checking.diff.sources import fed, known_behind, parents_of
 
@@ -74,7 +74,8 @@ def _first(a: Walk, b: Walk, found: Matching) -> tuple[int, int] | None:
     places = {b.stages[j].name: j for j in fronts[1]}
     for i in fronts[0] if chosen is not None else ():
         j = places.get(a.stages[i].name, -1)
-        if chosen is not None and i < chosen[0] and j >= 0 and _made_alike(a.stages[i], b.stages[j]):
+        alike = j >= 0 and _made_alike(a.stages[i], b.stages[j])
+        if chosen is not None and i < chosen[0] and alike and differs(a, b, i, j):
             # Made of what is the same, called the same, made alike, and it differs earlier.
             return i, j
     return chosen
@@ -89,6 +90,9 @@ def _best(a: Walk, b: Walk, found: Matching, fronts: tuple[list[int], list[int]]
         for j in fronts[1]
         if not fed(a.stages[i]) and not fed(b.stages[j]) and _made_alike(a.stages[i], b.stages[j])
     ]
+    # Two masks of nothing but one number have no partner, and are the same all the same: none of these is compared further.
+    same = {i for i, j in tables if not differs(a, b, i, j)}, {j for i, j in tables if not differs(a, b, i, j)}
+    tables = [(i, j) for i, j in tables if i not in same[0] and j not in same[1]]
     if tables:
         # A table of angles or of positions is made before anything that uses it.
         return tables[0]
@@ -106,7 +110,26 @@ def _best(a: Walk, b: Walk, found: Matching, fronts: tuple[list[int], list[int]]
         if (cost := _unlike((a.stages[i], b.stages[j]), values[0][i], values[1][j], (made_of[0][i], made_of[1][j])))
         is not None
     ]
-    return min(scored)[1:] if scored else None
+    return _earlier((a, b), cones, made_of, min(scored)[1:]) if scored else None
+
+
+def _earlier(
+    walks: tuple[Walk, Walk],
+    cones: tuple[list[int], list[int]],
+    made_of: tuple[dict[int, set[int]], dict[int, set[int]]],
+    chosen: tuple[int, int],
+) -> tuple[int, int]:
+    """An earlier pair made of the same, behind which both do the same, step by step: what comes there differs by less only because it is a sum."""
+    for i in (i for i in cones[0] if i < chosen[0] and i in made_of[0]):
+        for j in (j for j in cones[1] if j < chosen[1] and made_of[1].get(j) == made_of[0][i]):
+            x, y = walks[0].stages[i], walks[1].stages[j]
+            steps = [
+                [walk.stages[n].made_by for n in cone if first < n <= last]
+                for walk, cone, first, last in zip(walks, cones, (i, j), chosen, strict=True)
+            ]
+            if x.value.shape == y.value.shape and x.made_by and steps[0] == steps[1]:
+                return i, j
+    return chosen
 
 
 def _frontier(walk: Walk, known: set[int], cone: list[int]) -> list[int]:
@@ -130,6 +153,11 @@ def _unlike(both: tuple[Stage, Stage], x: Tensor | None, y: Tensor | None, of: t
     cost += NEARLY if gap(x, y.reshape(x.shape)) < FAINT else 0
     fits = (a.name == b.name and x.shape == y.shape) or _made_alike(a, b)
     return cost - SIZED if fits else cost + SIZED
+
+
+def differs(a: Walk, b: Walk, i: int, j: int) -> bool:
+    """Whether two stages of one shape hold numbers that are further apart than rounding explains."""
+    return gap(plain(a.stages[i].value), plain(b.stages[j].value)) > limits(a, b, max(i, j))[1]
 
 
 def _made_alike(a: Stage, b: Stage) -> bool:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from clearhead.checking.strangers import Attempt
 from clearhead.layers.look import Look
+from clearhead.messages import UserError
 from clearhead.models.build import build
 from clearhead.models.config import StackConfig
 
@@ -46,7 +47,7 @@ def changed(config: StackConfig, id: str, texts: tuple[str, str], fields: dict[s
         texts: what is said of before and after.
         fields: their new values.
     """
-    with Attempt():
+    with suppress(UserError):
         after = replace(config, **fields)
         return [] if after == config else [Variation(id, after, *texts)]
     return []
