@@ -24,7 +24,7 @@ from hypothesis import settings
 if "PYTEST_XDIST_WORKER" in os.environ:
     torch.set_num_threads(1)
 
-# PyTorch's compiler imports setuptools, which will not come behind distutils; and transformers imports that.
+# PyTorch's compiler imports setuptools, which will not come behind distutils; and some test before may import that.
 with suppress(ImportError):
     import_module("setuptools")
 
