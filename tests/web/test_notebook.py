@@ -2,6 +2,7 @@
 
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,3 +53,9 @@ def test_it_can_be_written_down(tmp_path: Path) -> None:
 def test_a_model_that_is_not_there_is_said() -> None:
     with pytest.raises(UserError, match="no-such-run"):
         explore("no-such-run", "abc")
+
+
+@pytest.mark.parametrize(("text", "target"), [(5, None), (None, None), (b"abc", None), ("abc", 7)])
+def test_what_is_no_text_is_said(text: Any, target: Any) -> None:
+    with pytest.raises(UserError, match="a prompt is a text"):
+        explore(small(), text, target=target)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from clearhead.formats.load import Loaded
 
 LANGUAGES = ("en", "zh")
+PAGES = (".html", ".htm")
+"""How the name of a page may end: a file of another kind would open as text."""
 
 
 def options() -> ArgumentParser:
@@ -77,8 +79,17 @@ def _check(asked: Namespace) -> None:
         raise UserError(say("cli.generate.needs", flag="--target", other="-p"))
     if not 0 < asked.memory < float("inf"):
         raise UserError(say("explore.no_memory", memory=asked.memory))
-    if asked.export is not None and not Path(asked.export).parent.is_dir():
-        raise UserError(say("explore.no_folder", path=asked.export, folder=Path(asked.export).parent))
+    if asked.export is not None:
+        _check_export(Path(asked.export))
+
+
+def _check_export(path: Path) -> None:
+    if path.is_dir():
+        raise UserError(say("explore.is_folder", path=path))
+    if path.suffix.lower() not in PAGES:
+        raise UserError(say("explore.no_page", path=path))
+    if not path.parent.is_dir():
+        raise UserError(say("explore.no_folder", path=path, folder=path.parent))
 
 
 def _serve(asked: Namespace) -> None:

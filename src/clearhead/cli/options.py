@@ -197,8 +197,10 @@ def _unknown(flag: str, options: ArgumentParser) -> str:
         return say("cli.other_kind", flag=flag, kinds=" / ".join(kinds), kind=kinds[0])
     if flag in flags:
         return say("cli.needs_class", flag=flag)
-    near = difflib.get_close_matches(flag, flags, 1, cutoff=0.5) or ["--help"]
-    return say("cli.unknown_flag", flag=flag, near=near[0])
+    # By the words alone: the two dashes, which all have, would make any two flags alike.
+    words = {name.lstrip("-"): name for name in flags}
+    near = difflib.get_close_matches(flag.lstrip("-"), words, 1, cutoff=0.5) or ["help"]
+    return say("cli.unknown_flag", flag=flag, near=words.get(near[0], "--help"))
 
 
 def _dashed(keys: str, options: ArgumentParser) -> str:

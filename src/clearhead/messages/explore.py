@@ -37,6 +37,18 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "{path} cannot be written: there is no folder {folder}; make it first",
         "无法写入 {path}：没有文件夹 {folder}；请先创建",
     ),
+    "explore.no_page": (
+        "--export {path} is no name of a page; let it end in .html, such as page.html",
+        "--export {path} 不是网页的文件名；请以 .html 结尾，例如 page.html",
+    ),
+    "explore.is_folder": (
+        "--export {path} is a folder; name a file, such as {path}/page.html",
+        "--export {path} 是文件夹；请给出文件名，例如 {path}/page.html",
+    ),
+    "explore.no_text": (
+        "a prompt is a text, and {value!r} is a {kind}; write ch.explore(model, 'The little cat')",
+        "提示必须是文本，而 {value!r} 是 {kind}；请写成 ch.explore(model, '小猫')",
+    ),
     "explore.no_memory": (
         "--memory {memory} is not possible; give gigabytes, more than 0",
         "--memory {memory} 不可行；请给出大于 0 的 GB 数",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from clearhead.formats.atomic import write_text
 from clearhead.formats.load import Loaded, load
-from clearhead.messages import say
+from clearhead.messages import UserError, say
 from clearhead.web.export import exported
 
 
@@ -60,7 +60,10 @@ def explore(model: Loaded | str | Path, text: str, *, target: str | None = None,
         height: of the frame, in pixels.
 
     Raises:
-        UserError: if there is no such model, or it cannot read the text.
+        UserError: if there is no such model, it cannot read the text, or what is given is no text.
     """
+    for each in (text, *([] if target is None else [target])):
+        if not isinstance(each, str):
+            raise UserError(say("explore.no_text", value=each, kind=type(each).__name__))
     loaded = model if isinstance(model, Loaded) else load(model)
     return Explored(exported(loaded, text, target), height)
