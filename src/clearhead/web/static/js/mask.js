@@ -156,7 +156,7 @@ function draw({ answer, said, picture, boxes, labels, state }) {
   const { pooled, rule } = answer.header;
   const [rows, columns] = seen.shape;
   const [tall, wide] = pooled;
-  const far = said ? apart(said, rule.padding) : new Float32Array(rows * tall);
+  const far = said ? apart(said, rule.padding) : new Float32Array(rows * tall).fill(NaN);
   const bars = Float32Array.from({ length: rows }, (_, row) => largestOf(far.subarray(row * tall, (row + 1) * tall)));
   const end = largestOf(bars);
   if (picture.element.parentElement !== boxes.room) boxes.room.replaceChildren(picture.element);

@@ -89,7 +89,7 @@ export function reasons(rule, query, key) {
   else if (causal) found.push({ key: key <= query ? "mask.why.causal" : "mask.why.future", fields, holds: key <= query });
   if (window !== null) {
     const holds = key > query - window;
-    found.push({ key: holds ? "mask.why.window" : "mask.why.far", fields: { ...fields, window, first: query - window }, holds });
+    found.push({ key: holds ? "mask.why.window" : "mask.why.far", fields: { ...fields, window, first: String(query - window).replace("-", "−") }, holds });
   }
   if (documents.length) {
     const [own, other] = [documentOf(rule, query), documentOf(rule, key)];
