@@ -6,7 +6,7 @@
 #   make test     format, lint, types, all tests but the slow ones
 #   make slow     the tests that take minutes: kills, compilation with a C++ compiler
 #   make proofs   small trainings that show what the notes say; WRITE=1 writes docs/proofs.md from them
-#   make clients  checks the code of published packages, installed into .clients, and confirms docs/findings.md; WRITE=1 writes the table
+#   make clients  checks the code of published packages, installed into .clients, and confirms docs/findings.md; WRITE=1 plants faults, too, and writes the table
 #   make bench    measurements beside nanoGPT and the course: make bench NANOGPT=path/model.py COURSE=path/gpt.py
 #   make format   puts the source into the form that `make test` asks for
 #   make clean    removes .venv and what tools left behind; runs/ stays
@@ -98,7 +98,7 @@ proofs: .venv/.package
 	@$(PYTHON) -c "open('.clients/.made', 'w').close()"
 
 clients: .clients/.made
-	.clients/$(notdir $(BIN))/python -m bench.checking.public.run $(if $(WRITE),--write)
+	.clients/$(notdir $(BIN))/python -m bench.checking.public.run $(if $(WRITE),--plant --write)
 	.clients/$(notdir $(BIN))/python -m bench.checking.public.confirm
 
 bench: .venv/.tools
