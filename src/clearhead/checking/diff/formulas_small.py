@@ -17,8 +17,14 @@ from clearhead.messages import say
 RECENT, FEWER = 14, 8
 """How many stages back a sum of two is looked for, and one of three."""
 
+EXACT = 1e-9
+"""One number that is another is as near as this."""
+
 TOLD = 1e-3
 """How near the factors of a sum must be told."""
+
+WIDEST = 2e4
+"""No root of a greater number is one that people write."""
 
 ROWS = 64
 """How many numbers a sum is solved on; the rest tests it."""
@@ -234,7 +240,7 @@ def simple(c: float, near: float) -> bool:
     """Whether a factor is one that people write: a few digits, or the root of a whole number, or one by it."""
     for each in (c, 1 / c, c * c, 1 / (c * c)):
         rounded = float(f"{each:.3g}") if each is c else float(round(each))
-        if rounded and abs(each / rounded - 1) <= near:
+        if 0 < abs(rounded) <= WIDEST and abs(each / rounded - 1) <= near:
             return True
     return False
 
@@ -244,6 +250,9 @@ def _whole(reading: Reading, y: Tensor, chosen: tuple[int, ...], solved: Tensor)
     columns = torch.stack([reading.value(at).expand_as(y).flatten() for at in chosen], -1)
     left = gap(columns @ solved, y.flatten())
     if left > reading.near or bool((solved.abs() < 1e-6).any()):
+        return None
+    if len(chosen) == 1 and left > EXACT and abs(float(solved[0]) - 1) <= reading.near:
+        # What is as near as a narrower type rounds is not the same: an eps was added.
         return None
     if len(chosen) > 1 and not all(simple(float(c), max(10 * reading.near, 1e-7)) for c in solved):
         return None

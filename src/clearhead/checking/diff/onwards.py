@@ -98,11 +98,13 @@ def _with_inputs(walk: Walk, given: Given) -> Walk:
 
 def _is_given(each: Tensor, x: Tensor) -> bool:
     """Whether an operand is what the forward was given, as it lies, with its rows in one, or with time first as kernels want it."""
-    if each.numel() != x.numel() or each.is_complex():
+    if each.numel() != x.numel() or not each.is_floating_point():
         return False
     forms = (x, x.transpose(0, 1)) if each.dim() == x.dim() > 2 else (x,)
     return any(
-        each.shape[-1] == x.shape[-1] and torch.equal(each.to(x.dtype).flatten(), form.flatten()) for form in forms
+        # Its first step may be to round them.
+        each.shape[-1] == x.shape[-1] and torch.equal(each.flatten(), form.to(each.dtype).flatten())
+        for form in forms
     )
 
 
