@@ -139,6 +139,22 @@ def test_every_text_is_used_and_every_name_has_one() -> None:
     assert unsaid(table, [*sources, 'say("frame.nothing")']) == sorted([*unsaid(table, sources), "frame.nothing"])
 
 
+def english_tokens(chinese: dict[str, str]) -> list[str]:
+    """Chinese texts that call a token by its English word, beside those that introduce it."""
+    return [
+        key
+        for key, text in chinese.items()
+        if re.search(r"\btokens?\b", re.sub(r"\{\w+\}|词元（token）", "", text), re.A)
+    ]
+
+
+def test_a_token_has_one_name_in_chinese() -> None:
+    chinese = tables()["zh"]
+    assert english_tokens(chinese) == []
+    assert "词元（token）" in chinese["frame.intro"], "what stands first on the page says both"
+    assert english_tokens({**chinese, "planted": "每个 token 一行"}) == ["planted"]
+
+
 def test_every_tensor_and_axis_has_its_words() -> None:
     table = tables()["en"]
     own = {re.sub(r"^(?:encoder\.|decoder\.)?(?:blocks\.\*\.)?", "", name) for name in NAMES}

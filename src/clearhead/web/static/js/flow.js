@@ -18,6 +18,9 @@ const drawn = new WeakMap();
 const COSTS = /** @type {const} */ (["parameters", "flops", "bytes"]);
 const TWO_COLUMNS = 640;
 const CELL = 62;
+const families = getComputedStyle(document.documentElement);
+const [NAME, SHAPE] = [`600 13px ${families.getPropertyValue("--sans")}`, `11px ${families.getPropertyValue("--mono")}`];
+const ruler = document.createElement("canvas").getContext("2d");
 const EDGE = 2;
 
 /** @type {import("clearhead/state.js").View} */
@@ -160,7 +163,7 @@ function stageBox({ x, y, width, height, name, title: named, lane }, stage, most
   return stop(stage.name, { "data-stage": stage.name, class: `tensor ${lane}`, "aria-pressed": "false" }, `${title}: ${sizes}`,
     draw("rect", { x, y, width, height, rx: 8, class: "frame" }),
     draw("text", { x: x + pad, y: y + 18, class: "name" }, calledIn(title, room)),
-    draw("text", { x: x + pad, y: y + (narrow ? 31 : 35), class: "shape" }, fitted(shape, room, 11)),
+    draw("text", { x: x + pad, y: y + (narrow ? 31 : 35), class: "shape" }, fitted(shape, room, SHAPE)),
     ...COSTS.flatMap((cost, index) => {
       // The root of the share: most tensors are small beside the vocabulary's, and would all look like nothing.
       const share = Math.sqrt(stage[cost] / (most[cost] ?? 1));
@@ -179,20 +182,18 @@ function stop(name, attributes, label, ...children) {
 
 /** The name of a box; of "q · Query" the letter alone where there is no room for more. @param {string} title @param {number} room */
 function calledIn(title, room) {
-  const whole = fitted(title, room, 13);
-  return whole === title ? whole : fitted(title.split(" · ")[0] ?? title, room, 13);
+  const whole = fitted(title, room, NAME);
+  return whole === title ? whole : fitted(title.split(" · ")[0] ?? title, room, NAME);
 }
 
-/** A text that is cut where its room ends; Chinese characters are as wide as they are high. @param {string} text @param {number} room @param {number} size */
-function fitted(text, room, size) {
-  let used = 0;
-  let kept = "";
-  for (const letter of text) {
-    used += (letter.codePointAt(0) ?? 0) > 0x2e7f ? size : size * 0.58;
-    if (used > room) return `${kept.trimEnd()}…`;
-    kept += letter;
-  }
-  return kept;
+/** A text that is cut where its room ends. @param {string} text @param {number} room @param {string} font the style sheet's, for `.name` and `.shape` */
+function fitted(text, room, font) {
+  if (!ruler) return text;
+  ruler.font = font;
+  if (ruler.measureText(text).width <= room) return text;
+  const letters = Array.from(text);
+  while (letters.length && ruler.measureText(`${letters.join("")}…`).width > room) letters.pop();
+  return `${letters.join("").trimEnd()}…`;
 }
 
 /** The arrows from what the encoder made to what the opened block of the decoder reads of it. @param {import("clearhead/wiring.js").Column} source @param {import("clearhead/wiring.js").Column} target @param {boolean} beside */
