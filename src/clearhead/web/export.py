@@ -97,7 +97,7 @@ def exported(
     Args:
         shown: a prompt that is open, or the model that reads it.
         text: as it was typed.
-        target: what an encoder-decoder has written so far.
+        target: what an encoder-decoder has written so far; what it writes by itself if None.
         state: where the page looks first: `view`, `part`, `layer`, `head`, `query`, `key`, `stage`, and `FIELDS`.
 
     Raises:

@@ -56,7 +56,7 @@ def explore(model: Loaded | str | Path, text: str, *, target: str | None = None,
     Args:
         model: a model, or what `load` takes.
         text: what it reads; the source of an encoder-decoder.
-        target: what an encoder-decoder has written so far.
+        target: what an encoder-decoder has written so far; what it writes by itself if None.
         height: of the frame, in pixels.
 
     Raises:
