@@ -14,6 +14,7 @@ import torch
 
 from bench.diff.after import AFTER
 from bench.diff.cases import CODES, EQUAL, MODELS, Trial
+from bench.diff.newcomer_reasons import TRIALS as REASONS
 from bench.diff.newcomer_weights import TRIALS as WEIGHTS
 from clearhead.checking.diff.diff import diff
 from clearhead.checking.diff.report import Difference
@@ -26,6 +27,7 @@ SETS = {
     "equal": EQUAL,
     "after": AFTER,
     "newcomer's, weights": WEIGHTS,
+    "newcomer's, reasons": REASONS,
 }
 """What is counted apart."""
 
