@@ -139,8 +139,10 @@ def _of_scores(config: StackConfig, length: int | None) -> Iterator[Variation]:
 
 
 def _of_heads(config: StackConfig) -> Iterator[Variation]:
-    """The same matrices shared out to fewer heads, or more."""
+    """The same matrices shared out to fewer heads, or more; not where a head has weights of its own size."""
     if config.key_value_heads != config.heads or config.width_of_head * config.heads != config.width:
+        return
+    if config.sinks or config.qk_norm or isinstance(config.positions, choices.Relative):
         return
     for heads in (n for n in HEADS if n != config.heads and config.width % n == 0):
         texts = (say("variations.heads", value=config.heads), say("variations.heads", value=heads))
