@@ -69,11 +69,15 @@ class Entered:
 
 
 def _projected(node: Node) -> bool:
-    """Whether a value is a product with a constant matrix, but for types, views and factors."""
+    """Whether a value is a product with a constant matrix, but for types, views and factors, that has fewer features than it reads.
+
+    Where it has as many they are queries or keys: linear attention has a softmax over the features of each.
+    """
     while len(given := [p for p in node.parents if p.origins]) == 1:
         node = given[0]
         if node.name in LINEAR:
-            return sum(bool(p.origins) for p in node.parents) == 1
+            read = [p for p in node.parents if p.origins]
+            return len(read) == 1 and node.shape[-1] < read[0].shape[-1]
     return False
 
 
