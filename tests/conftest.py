@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -23,10 +21,6 @@ from hypothesis import settings
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     torch.set_num_threads(1)
-
-# PyTorch's compiler imports setuptools, which will not come behind distutils; and some test before may import that.
-with suppress(ImportError):
-    import_module("setuptools")
 
 # The same examples each time, and no clock: a busy machine is no fault of the code.
 settings.register_profile("clearhead", deadline=None, derandomize=True)

