@@ -99,7 +99,7 @@ def test_a_change_that_only_makes_more_agree_is_no_reason() -> None:
     """With a window of one key a mixture is v, which both have: the weights, at which the two part, stay apart."""
     search, now = searched("soft-cap of the scores")
     changes = list(variations(CONFIGS["llama"], T))
-    alone = Variation("attention.window", replace(CONFIGS["llama"], window=1), "", "")
+    alone = Variation("attention.window", replace(CONFIGS["llama"], window=1, cycle=()), "", "")
     right_one = next(each for each in changes if "soft-cap of the scores" in each.text_b)
     closed = {}
     for name, each in (("alone", alone), ("right", right_one)):

@@ -169,7 +169,7 @@ CASES: dict[str, Case] = {
         "activation.variant",
         "blocks.1.feedforward.hidden",
         "encoder.layer.1",
-        "GELUTanh",
+        "GELU (tanh)",
     ),
     "the scale of an attention to the source": Case(
         t5,
