@@ -10,6 +10,7 @@ import pytest
 from tokenizers import Tokenizer as Library
 from tokenizers import decoders
 
+from clearhead.messages import UserError
 from clearhead.text import ByteTokenizer, CharacterTokenizer, MarkedTokenizer, Tokenizer
 from clearhead.text.library import LibraryTokenizer
 from clearhead.web import tokens
@@ -138,3 +139,15 @@ def test_an_encoder_decoder_tells_both_texts() -> None:
     assert (told["text"], [each["id"] for each in told["tokens"]]) == ("ba", [MARKED.begin, *MARKED.encode("ba")])
     assert told["source"]["text"] == TEXT
     assert [each["special"] for each in told["source"]["tokens"]] == [False] * len(TEXT) + [True]
+
+
+def test_a_row_that_no_token_has_is_told_by_its_number() -> None:
+    letters = CharacterTokenizer.of("abc")
+    last = letters.size - 1
+    assert tokens.pieces_of(letters, [last, last + 1, last + 700]) == [
+        letters.pieces([last])[0],
+        f"<{last + 1}>",
+        f"<{last + 700}>",
+    ]
+    with pytest.raises(UserError):
+        letters.pieces([last + 1])

@@ -21,6 +21,7 @@ from clearhead.web.answer import Answer, packed
 from clearhead.web.mask_rule import Rule, asked
 from clearhead.web.opening import LOGITS_AT_ONCE
 from clearhead.web.session import Session
+from clearhead.web.tokens import pieces_of
 
 BEST = 5
 """How many tokens are told of each position."""
@@ -71,7 +72,8 @@ def answer(session: Session, query: Mapping[str, str]) -> Answer:
     every = Compared(*(torch.cat(each) for each in zip(*parts, strict=True)))
     header["best"] = every.ids.shape[1] // 2
     header["says"] = "here" if isinstance(loaded.model, Encoder) else "next"
-    header["pieces"] = {str(id): _piece(loaded, id) for id in sorted(set(every.ids.flatten().tolist()))}
+    names = sorted(set(every.ids.flatten().tolist()))
+    header["pieces"] = dict(zip(map(str, names), pieces_of(loaded.tokenizer, names), strict=True))
     return packed(header, [(name, _numbers(each)) for name, each in every._asdict().items()])
 
 
@@ -153,11 +155,6 @@ def _headed(model: Decoder | Encoder | EncoderDecoder, part: Tensor) -> Tensor:
     head = model.decoder.head if isinstance(model, EncoderDecoder) else model.head
     made: Tensor = head(part)
     return made
-
-
-def _piece(loaded: Loaded, id: int) -> str:
-    """How a token is written; a row of the vocabulary that no token has (some are filled up) by its number."""
-    return loaded.tokenizer.pieces([id])[0] if id < loaded.tokenizer.size else f"<{id}>"
 
 
 def _numbers(tensor: Tensor) -> Any:

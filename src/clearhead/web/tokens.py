@@ -16,6 +16,16 @@ from clearhead.web.session import Session
 from clearhead.web.spans import Span, spans_of
 
 
+def pieces_of(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
+    """How tokens are written; a row of the vocabulary that no token has (some models fill theirs up) by its number.
+
+    Args:
+        tokenizer: of the model.
+        ids: below the model's vocabulary, which may be larger than the tokenizer's.
+    """
+    return [tokenizer.pieces([id])[0] if id < tokenizer.size else f"<{id}>" for id in ids]
+
+
 def answer(session: Session, query: Mapping[str, str]) -> Answer:
     """What was read, token by token.
 

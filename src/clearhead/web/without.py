@@ -21,6 +21,7 @@ from clearhead.training.fit import evaluating
 from clearhead.web.answer import finite
 from clearhead.web.place import Place, number, place_of
 from clearhead.web.session import Session
+from clearhead.web.tokens import pieces_of
 from clearhead.web.weighing import first_row, one_head
 
 AT_ONCE = 1 << 23
@@ -165,7 +166,7 @@ def answers_without(session: Session, row: Row, keys: Sequence[int]) -> Answers:
     logits = torch.cat(list(_logits(session, row, kept, parts)))
     id = int(logits[0].argmax())
     logprobs, best = logits.log_softmax(-1)[:, id], logits.argmax(-1)
-    pieces = session.loaded.tokenizer.pieces([id, *best.tolist()])
+    pieces = pieces_of(session.loaded.tokenizer, [id, *best.tolist()])
     every = [Outcome(*each) for each in zip(logits[:, id].tolist(), logprobs.tolist(), pieces[1:], strict=True)]
     return Answers(id, pieces[0], every[0], every[1:-1], every[-1])
 
