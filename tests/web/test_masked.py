@@ -167,11 +167,6 @@ def test_a_mask_is_cut_to_the_text() -> None:
     assert (arrays["divergence"] != answered(of, f"causal.padding-{count - 2}")[1]["divergence"]).any()
 
 
-def test_rows_of_the_vocabulary_without_a_token_are_numbers() -> None:
-    of = session_of("decoder", "learned")
-    assert masked._piece(of.loaded, of.loaded.tokenizer.size + 2) == f"<{of.loaded.tokenizer.size + 2}>"
-
-
 def test_what_is_no_mask_is_refused() -> None:
     of = session_of("decoder", "learned")
     assert refusal(masked.answer, of, {"mask": "prefix-2"}) == (400, say("masks.prefix_alone", value="prefix-2"))
