@@ -23,6 +23,8 @@ STEPS ?=
 PROMPT ?=
 PYTEST ?=
 WRITE ?=
+# One more than there are cores: many tests wait for a browser, a compiler or a process of their own.
+WORKERS ?= $(shell $(PYTHON) -c "import os; print(min(4, (os.cpu_count() or 1) + 1))")
 NANOGPT ?=
 COURSE ?=
 
@@ -81,7 +83,7 @@ test: .venv/.tools
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal -m "not slow and not internet" $(PYTEST)
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal -m "not slow and not internet" $(PYTEST)
 
 slow: .venv/.tools
 	$(BIN)/python -m pytest -q -m "slow and not internet" $(PYTEST)

@@ -18,7 +18,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("task", ["copy", "reverse"])
+@pytest.mark.parametrize("task", [pytest.param("copy", marks=pytest.mark.slow), "reverse"])
 def test_the_rule_is_learnt(task: str) -> None:
     done = run(task, "--steps", "250")
     assert done.returncode == 0, done.stdout + done.stderr

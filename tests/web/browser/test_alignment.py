@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from playwright.sync_api import Browser
 from torch import Tensor
@@ -83,6 +84,7 @@ def test_it_says_what_a_trace_says(visit: Visit) -> None:
     assert f"({float(f'{float(mean(1, 3)[2].max()):.2g}'):g})" in line
 
 
+@pytest.mark.slow
 def test_by_keyboard_and_into_the_head(visit: Visit) -> None:
     page = visit("pair").open(view="alignment", query=2, key=1, align="layer", lang="en", **PAIR)
     page.page.locator(f"{SECTION} .matrix canvas").nth(1).focus()
@@ -114,6 +116,7 @@ def test_the_model_writes_by_itself(visit: Visit) -> None:
     assert len(table(page)) == len(page.state()["target"]) + 1
 
 
+@pytest.mark.slow
 def test_without_a_target_it_opens_with_what_the_model_writes(visit: Visit) -> None:
     page = visit("pair").open(view="alignment", lang="en", text="abc小猫")
     own = opened(model("pair"), "abc小猫").target
@@ -135,6 +138,7 @@ def test_without_a_target_it_opens_with_what_the_model_writes(visit: Visit) -> N
     assert len(table(page)) == 3
 
 
+@pytest.mark.slow
 def test_in_chinese_on_a_phone(visit: Visit) -> None:
     page = visit("pair", viewport={"width": 390, "height": 844}, color_scheme="dark").open(
         view="alignment", lang="zh", align="head", **PAIR
@@ -144,6 +148,7 @@ def test_in_chinese_on_a_phone(visit: Visit) -> None:
     assert "写下一个词元" in page.texts(f"{SECTION} .cell-sentence")[0]
 
 
+@pytest.mark.slow
 def test_a_saved_file_works_without_a_server(chromium: Browser, tmp_path: Path) -> None:
     state = {"view": "alignment", "query": "2", "key": "1", "layer": "1", "head": "3", "align": "head", "lang": "en"}
     path = tmp_path / "page.html"
@@ -169,6 +174,7 @@ def test_a_saved_file_works_without_a_server(chromium: Browser, tmp_path: Path) 
     context.close()
 
 
+@pytest.mark.slow
 def test_other_models_have_none(visit: Visit) -> None:
     page = visit().open(lang="en", text="abc")
     assert page.page.locator(SECTION).count() == 0

@@ -80,6 +80,7 @@ def test_a_cache_that_changes_what_is_said_is_seen(visit: Visit, monkeypatch: py
     assert "more than rounding" in visit().open(lang="en", **first("bytes")).page.locator(line).inner_text()
 
 
+@pytest.mark.slow
 def test_by_keyboard_and_pointer(visit: Visit) -> None:
     page = visit().open(lang="en", **first("bytes"))
     picture = page.page.locator(f"{SECTION} .cache-picture canvas")
@@ -107,6 +108,7 @@ def test_by_keyboard_and_pointer(visit: Visit) -> None:
         assert (page.drawn().state()["steps"], button.get_attribute("aria-label")) == (steps, "Play")
 
 
+@pytest.mark.slow
 def test_it_plays(visit: Visit) -> None:
     page = visit(reduced_motion="no-preference").open(lang="en", steps=14, **first("bytes"))
     button = page.page.locator(f"{SECTION} [data-do=play]")
@@ -120,6 +122,7 @@ def test_it_plays(visit: Visit) -> None:
     assert button.get_attribute("aria-label") == "Play", "a step by hand ends it"
 
 
+@pytest.mark.slow
 def test_a_full_context_says_so_and_fits_a_phone_in_chinese(visit: Visit) -> None:
     page = visit(viewport={"width": 390, "height": 844}, color_scheme="dark")
     page.open(lang="zh", view="cache", text="小猫" * 20, steps=4)
@@ -177,6 +180,7 @@ def test_what_a_ring_lets_go_is_hatched_and_said(visit: Visit) -> None:
     assert "no longer kept" in said()
 
 
+@pytest.mark.slow
 def test_it_ends_where_the_model_does(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
     header = wanted("built-in")
     third = header["steps"][2]["id"]
@@ -187,6 +191,7 @@ def test_it_ends_where_the_model_does(visit: Visit, monkeypatch: pytest.MonkeyPa
     assert page.page.locator(f"{SECTION} output").inner_text() == "2 of 2 written"
 
 
+@pytest.mark.slow
 def test_reading_the_source_again_is_part_of_what_is_spared(visit: Visit) -> None:
     page = visit("pair").open(lang="en", steps=3, **first("pair"))
     assert "and the whole source as well" in page.page.locator(f"{SECTION} .row-numbers").inner_text()
@@ -195,6 +200,7 @@ def test_reading_the_source_again_is_part_of_what_is_spared(visit: Visit) -> Non
     assert "source" not in page.page.locator(SECTION).inner_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [320, 1280])
 def test_no_word_is_cut(visit: Visit, width: int) -> None:
     page = visit(viewport={"width": width, "height": 800}).open(

@@ -89,6 +89,7 @@ def test_the_card_has_the_numbers_of_the_definition(visit: Visit, name: str, par
     page.until(lambda: near(page, true(2, int(page.state()["key"]))))
 
 
+@pytest.mark.slow
 def test_the_sentence_says_whether_the_largest_weight_does_most(visit: Visit) -> None:
     page = timed(visit("built-in"), 0.01).open(view="cell", text=TEXTS["built-in"], layer=0, head=1, lang="en")
     pairs = page.js(
@@ -104,6 +105,7 @@ def test_the_sentence_says_whether_the_largest_weight_does_most(visit: Visit) ->
     assert "权重" in chinese.texts(f"{CARD} .effect-sentence")[0]
 
 
+@pytest.mark.slow
 def test_a_slow_model_waits_to_be_asked(visit: Visit) -> None:
     page = timed(visit("bytes"), 2.0)
     page.open(view="cell", text=TEXTS["bytes"], layer=1, head=2, query=5, key=1, lang="en")
@@ -122,6 +124,7 @@ def test_a_slow_model_waits_to_be_asked(visit: Visit) -> None:
     assert page.page.locator(f"{CARD}[aria-busy]").count() == 0
 
 
+@pytest.mark.slow
 def test_a_saved_file_holds_it(chromium: Any, tmp_path: Path) -> None:
     place = {"view": "cell", "layer": "1", "head": "2", "query": "16", "key": "1", "lang": "en"}
     path = tmp_path / "page.html"

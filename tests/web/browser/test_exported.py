@@ -137,6 +137,7 @@ def test_what_a_file_does_not_hold_it_says_and_leads_back(offline: Offline, monk
     assert page.locator("#view-head select[data-field=head]").input_value() == "0"
 
 
+@pytest.mark.slow
 def test_a_row_that_a_file_does_not_hold_leaves_the_matrix(offline: Offline, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(export, "ROOM", 0)
     offline.open(exported(small(), "abc 小猫"), "#view=head&query=2")
@@ -209,6 +210,7 @@ def test_a_section_is_saved_as_a_drawing_whose_texts_are_texts(
     assert "<begin>" in texts["head"]
 
 
+@pytest.mark.slow
 def test_a_section_is_saved_as_pixels_twice_as_fine(offline: Offline, pictures: Callable[[str, str], bytes]) -> None:
     box = offline.page.locator("#view-head").bounding_box()
     assert box

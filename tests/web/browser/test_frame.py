@@ -80,6 +80,7 @@ def test_the_way_back_shows_what_was_seen_where_it_stood(visit: Visit) -> None:
     assert page.state()["view"] == "tokens"
 
 
+@pytest.mark.slow
 def test_a_link_that_makes_no_sense_opens_what_it_can(visit: Visit) -> None:
     page = visit().open(view="bogus", lang="en", text="abc", target="b", sort="q", drawing="x", align="y", theme="pink")
     assert page.texts("#notice") == [""]

@@ -96,6 +96,7 @@ def test_the_matrix_and_what_is_said_are_those_of_python(visit: Visit, name: str
         ).abs().max() <= 1e-6
 
 
+@pytest.mark.slow
 def test_the_three_conventions_say_the_same_in_their_own_words(visit: Visit) -> None:
     page = visit("built-in").open(**look("built-in", query=9, key=3, mask="causal.window-4"))
     sdpa, multihead, additive = page.js(CELLS)
@@ -163,6 +164,7 @@ def test_every_rule_can_be_switched(visit: Visit) -> None:
     assert "the key comes later" in page.texts("#view-mask .mask-verdict")[0]
 
 
+@pytest.mark.slow
 def test_what_keeps_its_mask_says_so(visit: Visit) -> None:
     page = visit("pair").open(**look("pair", part="decoder.cross_attention", mask="causal.window-2"))
     assert "keeps its mask" in page.texts("#view-mask .cause")[0]
@@ -177,6 +179,7 @@ def test_what_keeps_its_mask_says_so(visit: Visit) -> None:
     assert page.page.locator("#view-mask .mask-pair").count() >= 5
 
 
+@pytest.mark.slow
 def test_a_mask_is_cut_to_a_shorter_prompt_and_rows_that_see_nothing_are_named(visit: Visit) -> None:
     page = visit("bytes").open(**look("bytes", text="the cat", query=2, key=0, mask="causal.documents-500.padding-4"))
     assert "This prompt has only 7 tokens" in page.texts("#view-mask .cause")[0]
@@ -201,6 +204,7 @@ def test_a_mask_is_cut_to_a_shorter_prompt_and_rows_that_see_nothing_are_named(v
     assert [each.is_disabled() for each in switches] == [True, True, False]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [320, 390, 1280])
 def test_nothing_runs_out_of_the_cards_of_the_conventions(visit: Visit, width: int) -> None:
     page = visit("bytes", viewport={"width": width, "height": 844}).open(**look("bytes", mask="causal.window-4"))
@@ -219,6 +223,7 @@ def test_nonsense_in_the_address_is_the_models_own(visit: Visit) -> None:
     assert page.page.locator("#view-mask [data-name=own]").get_attribute("aria-pressed") == "true"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_in_chinese_on_a_phone(visit: Visit, scheme: str) -> None:
     page = visit("built-in", color_scheme=scheme, viewport={"width": 390, "height": 844}).open(
@@ -230,6 +235,7 @@ def test_in_chinese_on_a_phone(visit: Visit, scheme: str) -> None:
     assert [line for line in text.splitlines() if re.search(r"[a-z]+ [a-z]+ [a-z]+", line)] == [], "English that stayed"
 
 
+@pytest.mark.slow
 def test_a_file_shows_its_masks_without_a_network(
     chromium: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

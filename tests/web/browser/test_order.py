@@ -55,12 +55,14 @@ def test_what_a_link_names_is_there_at_once(visit: Callable[..., Watched]) -> No
     assert asked(page).index("cache") < asked(page).index("flow")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [("NEAR = 600", "NEAR = 99999"), ("QUICK = 0", "QUICK = 2 ** 35")])
 def test_what_does_not_wait_is_found(visit: Callable[..., Watched], change: tuple[str, str]) -> None:
     page = slow(visit("bytes"), change).open(view="tokens", text=TEXTS["bytes"])
     assert all(page.js(FULL).values())
 
 
+@pytest.mark.slow
 def test_what_several_sections_want_is_asked_once(visit: Callable[..., Watched]) -> None:
     page = visit("bytes").open(view="atlas", text=TEXTS["bytes"])
     kinds = asked(page)

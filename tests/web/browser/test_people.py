@@ -126,6 +126,7 @@ def test_two_languages(visit: Visit) -> None:
     assert sentences == [], "English that stayed"
 
 
+@pytest.mark.slow
 def test_the_language_of_the_browser_and_of_the_address(visit: Visit) -> None:
     assert visit(locale="zh-CN").open(text="a").js("() => document.documentElement.lang") == "zh-Hans"
     assert visit(locale="zh-CN").open("?lang=en", text="a").js("() => document.documentElement.lang") == "en"
@@ -162,6 +163,7 @@ def test_dark_and_light_are_legible(visit: Visit, scheme: str) -> None:
     assert page.js(FAINT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [320, 640])
 def test_nothing_is_wider_than_the_window(visit: Visit, width: int) -> None:
     """A phone of 320 pixels; 640 of 1280 are what is left at 200%."""
