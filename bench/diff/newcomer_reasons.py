@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from bench.diff.cases import PLAIN, ROPE, Trial, moved, ours
+from bench.diff.cases import PLAIN, ROPE, Trial, Written, moved, ours
 from bench.diff.cases import Layer as Whole
 from bench.diff.hands import HIDDEN, LAYERS, LONGEST, D, H, K, V
 
@@ -163,15 +163,8 @@ class Post(nn.Module):
         return x + self.mlp(self.ln2(x))
 
 
-class Hand(nn.Module):
+class Hand(Written):
     """PyTorch's attention by hand, each head with every H-th feature."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.attention = nn.Module()
-        self.attention.in_proj_weight = nn.Parameter(torch.randn(3 * D, D) / D**0.5)
-        self.attention.in_proj_bias = nn.Parameter(torch.randn(3 * D))
-        self.attention.out_proj = nn.Linear(D, D)
 
     def forward(self, x: Tensor) -> Tensor:
         B, T, _ = x.shape

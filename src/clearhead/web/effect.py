@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from clearhead.web.answer import Answer, as_json, finite
 from clearhead.web.place import number
 from clearhead.web.session import Session
-from clearhead.web.without import answers_something, answers_without, row_of
+from clearhead.web.tokens import says_tokens
+from clearhead.web.without import answers_without, row_of
 
 
 def answer(session: Session, query: Mapping[str, str]) -> Answer:
@@ -29,7 +30,7 @@ def answer(session: Session, query: Mapping[str, str]) -> Answer:
     row = row_of(session, query)
     key = number(query, "key", len(row.weights))
     place = {**row.described(), "key": key, "weight": finite(row.weights[key])}
-    if not answers_something(session):
+    if not says_tokens(session.loaded):
         return as_json({**place, **dict.fromkeys(("position", "token", "ran", "without_weight", "without_head"))})
     found = answers_without(session, row, [key])
     return as_json({

@@ -10,7 +10,8 @@ from clearhead.models.encoder import Encoder
 from clearhead.web.answer import Answer, as_json, finite
 from clearhead.web.place import number
 from clearhead.web.session import Session
-from clearhead.web.without import Row, answers_something, answers_without, row_of
+from clearhead.web.tokens import says_tokens
+from clearhead.web.without import Row, answers_without, row_of
 
 LISTED = 12
 """How many weights are looked at, at most."""
@@ -36,7 +37,7 @@ def answer(session: Session, query: Mapping[str, str]) -> Answer:
     """
     row = row_of(session, query)
     place = row.described()
-    if not answers_something(session):
+    if not says_tokens(session.loaded):
         return as_json({**place, **dict.fromkeys(("position", "token", "ran", "without_head", "listed", "keys"))})
     listed = largest(row)
     start, count = (number(query, "from", LISTED), PIECE) if "from" in query else (0, LISTED)

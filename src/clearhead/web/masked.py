@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from clearhead.formats.load import Loaded
-from clearhead.layers.encoder_heads import MaskedTokenHead
 from clearhead.models.decoder import Decoder
 from clearhead.models.encoder import Encoder
 from clearhead.models.encoder_decoder import EncoderDecoder
@@ -21,7 +20,7 @@ from clearhead.web.answer import Answer, packed
 from clearhead.web.mask_rule import Rule, asked
 from clearhead.web.opening import LOGITS_AT_ONCE
 from clearhead.web.session import Session
-from clearhead.web.tokens import pieces_of
+from clearhead.web.tokens import pieces_of, says_tokens
 
 BEST = 5
 """How many tokens are told of each position."""
@@ -108,11 +107,6 @@ def looking(stack: Stack, rule: Rule) -> Stack:
     other, direction = copy.copy(stack), rule.direction
     other.looks = tuple(replace(look, direction=direction, window=rule.window) for look in stack.looks)
     return other
-
-
-def says_tokens(loaded: Loaded) -> bool:
-    """Whether a model has logits over a vocabulary."""
-    return not isinstance(loaded.model, Encoder) or isinstance(loaded.model.head, MaskedTokenHead)
 
 
 def compared(before: Tensor, after: Tensor) -> Compared:

@@ -205,10 +205,8 @@ def _forward(model: Decoder | Encoder | EncoderDecoder, read: Read, keeper: Keep
         return
     features = model.features(*((source, ids) if isinstance(model, EncoderDecoder) else (ids,)), tap=keeper)[0]
     head = _head_of(model)
-    name, shape = (
-        "decoder.logits" if isinstance(model, EncoderDecoder) else "logits",
-        (1, len(features), head.out_features),
-    )
+    name = "decoder.logits" if isinstance(model, EncoderDecoder) else "logits"
+    shape = (1, len(features), head.out_features)
     if math.prod(shape) > LOGITS_FEW:
         keeper.never(name, shape, features.element_size())
         return

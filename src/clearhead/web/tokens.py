@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from clearhead.formats.load import Loaded
+from clearhead.layers.encoder_heads import MaskedTokenHead
+from clearhead.models.encoder import Encoder
 from clearhead.models.encoder_decoder import EncoderDecoder
 from clearhead.text.library import LibraryTokenizer
 from clearhead.text.marked import MarkedTokenizer
@@ -14,6 +16,11 @@ from clearhead.text.tokenizers import CharacterTokenizer
 from clearhead.web.answer import Answer, as_json
 from clearhead.web.session import Session
 from clearhead.web.spans import Span, spans_of
+
+
+def says_tokens(loaded: Loaded) -> bool:
+    """Whether a model has logits over a vocabulary: an encoder has them only with a head that guesses masked tokens."""
+    return not isinstance(loaded.model, Encoder) or isinstance(loaded.model.head, MaskedTokenHead)
 
 
 def pieces_of(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:

@@ -12,7 +12,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from clearhead.layers.encoder_heads import MaskedTokenHead
 from clearhead.models.encoder import Encoder
 from clearhead.models.encoder_decoder import EncoderDecoder
 from clearhead.ops.recompute import scores_of, weights_of
@@ -116,12 +115,6 @@ class Taken(Tap):
     def within(self, scope: str) -> Tap:
         """The same, for names that begin with `scope` and a dot."""
         return Scoped(self, f"{scope}.")
-
-
-def answers_something(session: Session) -> bool:
-    """Whether the model says tokens, of which one could become more or less probable: an encoder without such a head does not."""
-    model = session.loaded.model
-    return not isinstance(model, Encoder) or isinstance(model.head, MaskedTokenHead)
 
 
 @torch.no_grad()

@@ -5,7 +5,7 @@ import { above, arcsOf } from "clearhead/arcs.js";
 import { legend } from "clearhead/colours.js";
 import { make } from "clearhead/dom.js";
 import { HeadPicture } from "clearhead/headpicture.js";
-import { bar, choose, choosers, refilled } from "clearhead/headtools.js";
+import { atWidth, bar, choose, choosers, refilled } from "clearhead/headtools.js";
 import { labelsOf, placed } from "clearhead/labels.js";
 import { Marked, marksOf } from "clearhead/marked.js";
 import { figures } from "clearhead/say.js";
@@ -136,18 +136,9 @@ function built(element, state, api, say) {
     row: make("div", { class: "row-numbers" }),
     table: behind(say("alignment.table")),
   };
-  picture.matrix.above.addEventListener("keydown", (event) => {
-    if (!picture.matrix.key(event)) return;
-    event.preventDefault();
-    event.stopPropagation();
-  });
   element.replaceChildren(panel.tools, panel.line, panel.lines, make("div", { class: "head-layout" },
     make("div", { class: "head-drawing" }, panel.room, panel.key, panel.told), panel.row), panel.table.element);
-  let width = 0;
-  new ResizeObserver(() => {
-    if (panel.room.isConnected && panel.answer && panel.room.clientWidth !== width) draw(panel);
-    width = panel.room.clientWidth;
-  }).observe(panel.room);
+  atWidth(panel.room, () => panel.answer && draw(panel));
   panels.set(element, panel);
   return panel;
 }

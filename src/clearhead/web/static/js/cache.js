@@ -6,7 +6,7 @@ import { firstOf, goneOf, rows, spared, stepped } from "clearhead/cachesteps.js"
 import { Tools } from "clearhead/cachetools.js";
 import { legend } from "clearhead/colours.js";
 import { make } from "clearhead/dom.js";
-import { refilled } from "clearhead/headtools.js";
+import { atWidth, refilled } from "clearhead/headtools.js";
 import { labelsOf, placed, visible } from "clearhead/labels.js";
 import { whole } from "clearhead/say.js";
 import { go } from "clearhead/state.js";
@@ -91,11 +91,7 @@ function built(element, state, say) {
   const drawing = make("div", { class: "head-drawing" }, panel.room, panel.key, panel.spared);
   const layout = make("div", { class: "head-layout" }, drawing, panel.step);
   element.replaceChildren(panel.tools.element, panel.text, layout, panel.weights, panel.table.element);
-  let width = 0;
-  new ResizeObserver(() => {
-    if (panel.room.isConnected && panel.answer && panel.room.clientWidth !== width) drawPicture(panel);
-    width = panel.room.clientWidth;
-  }).observe(panel.room);
+  atWidth(panel.room, () => panel.answer && drawPicture(panel));
   panels.set(element, panel);
   return panel;
 }

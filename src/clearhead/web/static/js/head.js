@@ -6,7 +6,7 @@ import { legend } from "clearhead/colours.js";
 import { make } from "clearhead/dom.js";
 import { hidden, isSeen, sample } from "clearhead/hatch.js";
 import { HeadPicture } from "clearhead/headpicture.js";
-import { bar, choose, choosers, refilled } from "clearhead/headtools.js";
+import { atWidth, bar, choose, choosers, refilled } from "clearhead/headtools.js";
 import { labelsOf, placed } from "clearhead/labels.js";
 import { roughRow, roughWeights } from "clearhead/rough.js";
 import { figures } from "clearhead/say.js";
@@ -97,18 +97,9 @@ function built(element, state, say) {
     room: make("div", { class: "head-room" }), tools: make("div", { class: "row-of-tools" }), told: make("p", { class: "quiet" }),
     key: make("div"), row: make("div", { class: "row-numbers" }), table: behind(say("head.table")),
   };
-  picture.matrix.above.addEventListener("keydown", (event) => {
-    if (!picture.matrix.key(event)) return;
-    event.preventDefault();
-    event.stopPropagation();
-  });
   element.replaceChildren(panel.tools, make("div", { class: "head-layout" },
     make("div", { class: "head-drawing" }, panel.room, panel.key, panel.told), panel.row), make("p", { class: "caption cause" }, say("head.cause")), panel.table.element);
-  let width = 0;
-  new ResizeObserver(() => {
-    if (panel.room.isConnected && panel.answer && panel.room.clientWidth !== width) draw(panel);
-    width = panel.room.clientWidth;
-  }).observe(panel.room);
+  atWidth(panel.room, () => panel.answer && draw(panel));
   panels.set(element, panel);
   return panel;
 }

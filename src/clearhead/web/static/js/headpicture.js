@@ -50,6 +50,11 @@ export class HeadPicture {
         this.drawBars();
       },
     });
+    this.matrix.above.addEventListener("keydown", (event) => {
+      if (!this.matrix.key(event)) return;
+      event.preventDefault();
+      event.stopPropagation();
+    });
     this.element = make("div", { class: "head-picture" });
     this.element.append(make("span", { class: "corner" }), this.top.element, make("span"), this.left.element, this.matrix.element, this.bars);
   }

@@ -35,6 +35,15 @@ export function choose(box, state) {
   }
 }
 
+/** Calls when a room that is seen has another width. @param {HTMLElement} room @param {() => unknown} draw */
+export function atWidth(room, draw) {
+  let width = 0;
+  new ResizeObserver(() => {
+    if (room.isConnected && room.clientWidth !== width) draw();
+    width = room.clientWidth;
+  }).observe(room);
+}
+
 /** Fills a box anew; the focus stays on what has the same name. @param {HTMLElement} box @param {Node[]} children */
 export function refilled(box, children) {
   const focused = document.activeElement;

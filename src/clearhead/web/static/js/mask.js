@@ -1,7 +1,7 @@
 // @ts-check
 /** Who may look at whom: a layer's mask as a matrix, other masks in its place, and what the model says then. */
 import { make } from "clearhead/dom.js";
-import { choose, choosers, refilled } from "clearhead/headtools.js";
+import { atWidth, choose, choosers, refilled } from "clearhead/headtools.js";
 import { labelsOf, placed } from "clearhead/labels.js";
 import { maskOf, saidWith } from "clearhead/maskasked.js";
 import { forms } from "clearhead/maskforms.js";
@@ -120,22 +120,13 @@ function built(element, state, say) {
     answer: null,
     said: null,
   };
-  picture.matrix.above.addEventListener("keydown", (event) => {
-    if (!picture.matrix.key(event)) return;
-    event.preventDefault();
-    event.stopPropagation();
-  });
   const drawing = make("div", { class: "head-drawing" }, boxes.room, boxes.key);
   const beside = make("div", { class: "row-numbers" }, boxes.verdict, boxes.said);
   element.replaceChildren(boxes.tools, boxes.line, panel.switches.element, boxes.changed,
     make("div", { class: "head-layout" }, drawing, beside), boxes.moved,
     make("h3", { class: "mask-heading" }, say("mask.forms")), make("p", { class: "caption" }, say("mask.forms_told")), boxes.forms,
     panel.row.element, panel.positions.element);
-  let width = 0;
-  new ResizeObserver(() => {
-    if (boxes.room.isConnected && panel.answer && boxes.room.clientWidth !== width) draw(panel);
-    width = boxes.room.clientWidth;
-  }).observe(boxes.room);
+  atWidth(boxes.room, () => panel.answer && draw(panel));
   panels.set(element, panel);
   return panel;
 }
