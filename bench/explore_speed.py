@@ -4,9 +4,9 @@
 
 `gpt2` is a random model of GPT-2's size (12 layers of 12 heads). The server is a process of its own. Columns:
 
-    forward   a plain forward of the model with all its logits, the fastest of the rounds
-    atlas     from Enter to the pictures of all heads, less that forward, the median of the rounds, each with another prompt; the prompt is
-              opened without its logits, so that it may be less than nothing
+    forward   a plain forward of the model with all its logits, in a process without a page; the median of the rounds
+    atlas     from Enter to the pictures of all heads; behind it the median of what this is beyond the forward of the same round, each with
+              another prompt: a long one is opened without its logits, so that it may be less than nothing
     first     the same to the tokens, which a page shows first that was told nothing else
     wire      bytes of the atlas as they are sent
     head      from the choice of a head to its matrix and numbers drawn, the median of heads that were not seen before
@@ -34,6 +34,7 @@ import urllib.request
 from collections.abc import Callable
 from dataclasses import replace
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -49,20 +50,20 @@ from clearhead.text.corpus import write
 from clearhead.web.answers import answer
 from clearhead.web.app import make_app
 from clearhead.web.opening import opened
-from clearhead.web.serving import address_of, listening, server_of
+from clearhead.web.serving import address_of, leave_cores, listening, server_of
 from tests.web.browser.chromium import ARGUMENTS, executable
 from tests.web.browser.watched import DRAWN
 
-FIRST = """async (text) => { const {go} = await import("clearhead/state.js"), began = performance.now();
-    const before = document.querySelector("#view-tokens .pieces");
-    go({text, query: -1, key: -1, view: "tokens"});
-    for (;;) { const now = document.querySelector("#view-tokens .pieces"); if (now && now !== before) break; await new Promise(requestAnimationFrame); }
+OPENED = """async ([text, view, selector]) => { const {go} = await import("clearhead/state.js"), began = performance.now();
+    const before = document.querySelector(selector);
+    // Asking each frame would keep the page drawing frames, on the cores on which the model computes.
+    const drawn = new Promise((done) => new MutationObserver((changes, watch) => { const now = document.querySelector(selector);
+        if (now && now !== before) done(watch.disconnect()); }).observe(document.body, {childList: true, subtree: true}));
+    go({text, query: -1, key: -1, view});
+    await drawn;
     return performance.now() - began; }"""
-ATLAS = """async (text) => { const {go} = await import("clearhead/state.js"), began = performance.now();
-    const before = document.querySelector("#view-atlas .thumbnails canvas");
-    go({text, query: -1, key: -1, view: "atlas"});
-    for (;;) { const now = document.querySelector("#view-atlas .thumbnails canvas"); if (now && now !== before) break; await new Promise(requestAnimationFrame); }
-    return performance.now() - began; }"""
+PICTURES = {"tokens": "#view-tokens .pieces", "atlas": "#view-atlas .thumbnails canvas"}
+"""What is waited for in each section."""
 HEAD = """async ([layer, head]) => { const {go} = await import("clearhead/state.js"), began = performance.now(), {dataset} = document.getElementById("views");
     go({layer, head});
     const row = document.querySelector("#view-head .row-numbers"), before = row.firstChild;
@@ -92,12 +93,13 @@ def loaded_of(name: str, length: int) -> Loaded:
     return Loaded(model, CharacterTokenizer.of("abcdefgh"), config, Path(name))
 
 
-def text_of(name: str, length: int, seed: int) -> str:
-    """A text of at least so many tokens."""
-    if name != "gpt2":
-        return write(6 * length, seed=seed, language="en")
-    letters = torch.randint(8, (length,), generator=torch.Generator().manual_seed(seed))
-    return "".join("abcdefgh"[each] for each in letters)
+def text_of(loaded: Loaded, length: int, seed: int) -> str:
+    """A text of so many tokens, or one or two fewer."""
+    if isinstance(loaded.tokenizer, CharacterTokenizer):
+        letters = torch.randint(8, (length,), generator=torch.Generator().manual_seed(seed))
+        return "".join("abcdefgh"[each] for each in letters)
+    text = write(6 * length, seed=seed, language="en")
+    return loaded.tokenizer.decode(loaded.tokenizer.encode(text)[:length])
 
 
 def resident(which: str) -> float:
@@ -107,24 +109,32 @@ def resident(which: str) -> float:
     return next((int(line.split()[1]) / 1024 for line in lines if line.startswith(which)), float("nan"))
 
 
-def serving(pipe: Connection, name: str, length: int, rounds: int) -> None:
-    """A process that serves the page; it tells its address, how long a forward takes, and in the end its memory."""
+def serving(pipe: Connection, name: str, length: int) -> None:
+    """A process that serves the page; it tells its address, and in the end its memory."""
     loaded = loaded_of(name, length)
     before = resident("VmRSS")
     listener = listening("127.0.0.1", 0)
-    server = server_of(make_app(loaded, name=name, memory=1))
+    server = server_of(make_app(loaded, name=name))
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()
     pipe.send(address_of(listener))
     pipe.recv()
-    highest = resident("VmHWM") - before
-    # Last, for whole logits of a long text would be the highest of all.
-    ids = torch.tensor([loaded.tokenizer.encode(text_of(name, length, 0))[:length]])
-    with torch.no_grad():
-        forward = min(timed(lambda: loaded.model(ids)) for _ in range(rounds))
-        pipe.send((highest, forward, ids.shape[1], computing(loaded, ids, text_of(name, length, 0), rounds)))
+    pipe.send(resident("VmHWM") - before)
     server.should_exit = True
     thread.join()
+
+
+def plain(pipe: Connection, name: str, length: int, rounds: int) -> None:
+    """A process with the model alone; it tells the texts, what a forward takes whenever it is asked, and the computing last."""
+    loaded = loaded_of(name, length)
+    texts = [text_of(loaded, length, seed) for seed in range(2 * rounds)]
+    ids = torch.tensor([loaded.tokenizer.encode(texts[0])])
+    pipe.send((ids.shape[1], texts))
+    with torch.no_grad():
+        loaded.model(ids)
+        while pipe.recv() != "end":
+            pipe.send(timed(lambda: loaded.model(ids)))
+        pipe.send(computing(loaded, ids, texts[0], rounds))
 
 
 def timed(work: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
@@ -149,32 +159,36 @@ def computing(loaded: Loaded, ids: torch.Tensor, text: str, rounds: int) -> list
 
 def measured(browser: Browser, name: str, length: int, rounds: int) -> dict[str, Any]:
     """The numbers of a model on texts of a length."""
-    context = multiprocessing.get_context("spawn")
-    here, there = context.Pipe()
-    process = context.Process(target=serving, args=(there, name, length, rounds))
-    process.start()
+    (serves, page_of), (alone, forward_of) = begun(serving, name, length), begun(plain, name, length, rounds)
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     page.set_default_timeout(300_000)
-    page.goto(f"{here.recv()}#view=atlas&text=abc&lang=en")
+    page.goto(f"{page_of.recv()}#view=atlas&text=abc&lang=en")
     drawn(page)
-    opened: dict[str, list[float]] = {FIRST: [], ATLAS: []}
+    (tokens, texts), forwards = forward_of.recv(), []
+    opened: dict[str, list[float]] = {view: [] for view in PICTURES}
     for seed in range(rounds):
-        for place, (way, took) in enumerate(opened.items()):
-            took.append(page.evaluate(way, text_of(name, length, 2 * seed + place)))
+        forward_of.send("forward")
+        forwards.append(forward_of.recv())
+        for place, (view, took) in enumerate(opened.items()):
+            took.append(page.evaluate(OPENED, [texts[2 * seed + place], view, PICTURES[view]]))
             drawn(page)
     wire = page.evaluate(WIRE)
     heads = [page.evaluate(HEAD, [place % 10, place % 7 + 1]) for place in range(2 * rounds)]
     hover = page.evaluate(HOVER)
     memory = private(browser)
     page.close()
-    here.send("end")
-    highest, forward, tokens, (own, opening, head) = here.recv()
-    process.join()
+    page_of.send("end")
+    highest = page_of.recv()
+    forward_of.send("end")
+    own, opening, head = forward_of.recv()
+    for process in (serves, alone):
+        process.join()
+    first, atlas = (beyond(opened[view], forwards) for view in PICTURES)
     return {
         "tokens": tokens,
-        "forward": f"{forward:.0f} ms",
-        "atlas": f"{statistics.median(opened[ATLAS]) - forward:+.0f} ms",
-        "first": f"{statistics.median(opened[FIRST]) - forward:+.0f} ms",
+        "forward": f"{statistics.median(forwards):.0f} ms",
+        "atlas": atlas,
+        "first": first,
         "wire": f"{wire / 1000:.0f} KB",
         "head": f"{statistics.median(heads):.0f} ms",
         "hover": f"{hover[0]:.1f} / {hover[1]:.1f} ms",
@@ -182,6 +196,21 @@ def measured(browser: Browser, name: str, length: int, rounds: int) -> dict[str,
         "page": f"{memory:.0f} MB",
         "computing": f"{own:.0f} ms, {opening - own:+.0f} ms, {head:.0f} ms",
     }
+
+
+def begun(work: Callable[..., None], *given: object) -> tuple[BaseProcess, Connection]:
+    """A process that was started, and what it says."""
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe()
+    process = context.Process(target=work, args=(there, *given))
+    process.start()
+    return process, here
+
+
+def beyond(took: list[float], forwards: list[float]) -> str:
+    """How long it took, and how much of it is not the forward of the same round."""
+    over = statistics.median(one - other for one, other in zip(took, forwards, strict=True))
+    return f"{statistics.median(took):.0f} ms ({over:+.0f})"
 
 
 def start() -> float:
@@ -227,6 +256,8 @@ def main() -> None:
     path = executable()
     if path is None:
         raise SystemExit("there is no Chromium")
+    # As `clearhead explore` does; for the processes that are started from here.
+    leave_cores()
     print(f"start    {min(start() for _ in range(options.rounds)):.2f} s", flush=True)
     with sync_playwright() as playwright:
         for name in options.models:

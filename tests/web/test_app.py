@@ -102,8 +102,8 @@ def test_what_is_asked_over_http_is_what_the_table_says(app: FastAPI, path: str)
 
 
 def test_a_prompt_that_is_open_is_not_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    opening, times = app_module.opened, []
-    monkeypatch.setattr(app_module, "opened", lambda *asked: times.append(1) or opening(*asked))
+    opening, times = app_module.forward, []
+    monkeypatch.setattr(app_module, "forward", lambda *asked: times.append(1) or opening(*asked))
     app = make_app(small())
     assert open_(app) == open_(app)
     assert len(times) == 1
@@ -194,7 +194,7 @@ def test_a_defect_is_one_line_without_its_insides(monkeypatch: pytest.MonkeyPatc
     def broken(*asked: object) -> Answer:
         raise ZeroDivisionError("a secret")
 
-    monkeypatch.setattr(app_module, "opened", broken)
+    monkeypatch.setattr(app_module, "forward", broken)
     answer = ask(make_app(small()), "/api/open", "POST", json={"text": "abc"})
     assert answer.status_code == 500
     assert "ZeroDivisionError" in line(answer)

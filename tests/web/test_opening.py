@@ -24,7 +24,7 @@ from clearhead.text import ByteTokenizer
 from clearhead.tracing.names import known_axes
 from clearhead.tracing.record import Recorder
 from clearhead.tracing.trace import summary
-from clearhead.web import opening
+from clearhead.web import opening, shelf
 from clearhead.web.keeper import Keeper
 from clearhead.web.opening import again, opened, read_of, session_id
 from clearhead.web.session import RefusedError, Session
@@ -201,6 +201,8 @@ def largest(kernel: c.Kernel) -> int:
 
 def test_neither_all_weights_nor_all_logits_are_ever_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opening, "LOGITS_AT_ONCE", 256 * 20)
+    # Room for what is kept is taken in large pieces, of which little is written on.
+    monkeypatch.setattr(shelf, "PIECE", 0)
     # What is largest then: the feed-forward part's 200 × 32.
     assert largest(c.Fused()) == 6400
     assert largest(c.Visible()) == 160_000, "the kernel of the definition holds its weights"

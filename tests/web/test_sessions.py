@@ -40,6 +40,34 @@ def check_budget() -> None:
     assert names(sessions, 4) == [0]
 
 
+def check_room() -> None:
+    sessions = Sessions(10)
+    sessions.make_room(100)
+    for each in some(3, 6):  # of three tokens each
+        sessions.keep(each)
+    sessions.make_room(1)  # 9 and 2 more: the oldest goes
+    assert (names(sessions, 2), sessions.size) == ([1], 6)
+    sessions.make_room(2)  # 6 and 4 fit
+    assert len(sessions) == 1
+    sessions.make_room(3)  # 6 and 6: it does not wait until both stand
+    assert len(sessions) == 0
+
+
+def test_room_is_made_before_a_prompt_is_opened() -> None:
+    check_room()
+
+
+@pytest.mark.parametrize("fault", ["none is made", "one always stays"])
+def test_room_that_is_not_made_is_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    let_go = Sessions._let_go
+    if fault == "none is made":
+        monkeypatch.setattr(Sessions, "make_room", lambda self, tokens: None)
+    else:
+        monkeypatch.setattr(Sessions, "_let_go", lambda self, least, budget: let_go(self, 1, budget))
+    with pytest.raises(AssertionError):
+        check_room()
+
+
 def test_the_latest_that_fit_are_kept() -> None:
     check_budget()
 

@@ -16,7 +16,7 @@ from clearhead.formats.atomic import write_text
 from clearhead.messages import UserError, say, speaking
 from clearhead.web.files import VIEWS, builtin
 from clearhead.web.hosts import is_loopback
-from clearhead.web.serving import PORT, address_of, go_there, listening, serve
+from clearhead.web.serving import PORT, address_of, go_there, leave_cores, listening, serve
 
 if TYPE_CHECKING:
     from clearhead.formats.load import Loaded
@@ -50,7 +50,7 @@ def options() -> ArgumentParser:
     )
     made.add_argument("--no-browser", action="store_true", help="print the address alone")
     made.add_argument(
-        "--memory", type=float, default=1.0, help="gigabytes that opened prompts may keep; the oldest go first"
+        "--memory", type=float, default=0.3, help="gigabytes that opened prompts may keep; the oldest go first"
     )
     add_device(made)
     return made
@@ -95,6 +95,7 @@ def _check_export(path: Path) -> None:
 def _serve(asked: Namespace) -> None:
     # Before the model, which takes long: whoever comes early waits, and a port that is taken is said at once.
     listener = listening(asked.host, asked.port)
+    leave_cores()
     with listener:
         loaded, name = _loaded(asked)
         from clearhead.web.app import make_app  # noqa: PLC0415 - torch comes after the flags are right

@@ -22,7 +22,7 @@ from clearhead.web.answers import answer, opening
 from clearhead.web.files import KINDS, served_page, static_files, version
 from clearhead.web.hosts import Hosts
 from clearhead.web.languages import Languages, language_of
-from clearhead.web.opening import opened, session_id
+from clearhead.web.opening import forward, read_of, session_id
 from clearhead.web.replies import has, kept, policy, refusal, reply, tag_of, unchanged
 from clearhead.web.session import RefusedError, Session
 from clearhead.web.sessions import MEMORY, Desk, GoneError, Sessions
@@ -128,8 +128,12 @@ class Questions:
         asked = _asked(await _body(request))
 
         def work() -> Answer:
-            known = self.sessions.get(session_id(self.loaded, asked.text, asked.target))
-            session = known or opened(self.loaded, asked.text, asked.target)
+            name = session_id(self.loaded, asked.text, asked.target)
+            session = self.sessions.get(name)
+            if session is None:
+                read = read_of(self.loaded, asked.text, asked.target)
+                self.sessions.make_room(len(read.ids) + len(read.source))
+                session = forward(self.loaded, read, name)
             self.sessions.keep(session)
             return opening(session, {})
 

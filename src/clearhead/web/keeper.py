@@ -10,6 +10,7 @@ from torch import Tensor
 from clearhead.ops.tap import Ran, Scoped, Tap
 from clearhead.tracing.names import known_axes
 from clearhead.web.session import Stage
+from clearhead.web.shelf import Shelf
 from clearhead.web.summing import NEVER_TAKEN, summed, summed_parts
 
 LAST = ("norm", "decoder.norm")
@@ -31,6 +32,7 @@ class Keeper(Tap):
         self.ran: dict[str, Ran] = {}
         self.features: Tensor | None = None
         self._stages: dict[str, Stage] = {}
+        self._shelf = Shelf()
 
     @property
     def stages(self) -> tuple[Stage, ...]:
@@ -61,7 +63,9 @@ class Keeper(Tap):
 
     def shown(self, name: str, ran: Ran) -> None:
         """Keeps `ran`."""
-        self.ran[name.removesuffix(".weights")] = ran
+        put = self._shelf.put
+        kept = ran._replace(mixed=put(ran.mixed), q=put(ran.q), k=put(ran.k), v=put(ran.v))
+        self.ran[name.removesuffix(".weights")] = kept
 
     def in_parts(self, name: str, parts: Iterable[Tensor], shape: Sequence[int], bytes_each: int) -> None:
         """A tensor that is never held whole, such as the logits of a long text.
@@ -99,6 +103,5 @@ def kept_bytes(ran: Iterable[Ran]) -> int:
         own = [each.mixed, each.q, each.k, each.v, each.bias, each.sinks, getattr(each.visible, "allowed", None)]
         for tensor in own:
             if isinstance(tensor, Tensor):
-                storage = tensor.untyped_storage()
-                held[storage.data_ptr()] = storage.nbytes()
+                held[tensor.data_ptr()] = min(tensor.nbytes, tensor.untyped_storage().nbytes())
     return sum(held.values())

@@ -69,7 +69,17 @@ def opened(loaded: Loaded, text: str, target: str | None = None) -> Session:
         RefusedError: 422 if there is nothing that the model could read, a target is given to a model that has none, or an
             encoder-decoder's tokenizer has no marks that begin and end an answer.
     """
-    read = read_of(loaded, text, target)
+    return forward(loaded, read_of(loaded, text, target), session_id(loaded, text, target))
+
+
+def forward(loaded: Loaded, read: Read, name: str) -> Session:
+    """The same of what was made of a text.
+
+    Args:
+        loaded: the model.
+        read: as `read_of` has it.
+        name: as `session_id` has it.
+    """
     keeper, began = Keeper(), time.perf_counter()
     with evaluating(loaded.model):
         _forward(loaded.model, read, keeper)
@@ -77,7 +87,7 @@ def opened(loaded: Loaded, text: str, target: str | None = None) -> Session:
     assert keeper.features is not None  # every model norms what its head reads, be it with the identity
     features = keeper.features[0]
     return Session(
-        id=session_id(loaded, text, target),
+        id=name,
         loaded=loaded,
         text=read.text,
         target=read.target,

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-MEMORY = 2**30
-"""Bytes that open prompts may keep, together, where nobody says how many."""
+MEMORY = 3 * 2**30 // 10
+"""Bytes that open prompts may keep, together, where nobody says how many: 2,048 tokens with GPT-2's size, or four times 512."""
 
 
 class Sessions:
@@ -36,11 +36,24 @@ class Sessions:
             self._kept.move_to_end(name)
         return found
 
+    def make_room(self, tokens: int) -> None:
+        """Let go of the oldest until a prompt of so many tokens would fit, so that it never stands beside what has to go for it.
+
+        Args:
+            tokens: to be read, those of a source too; each takes what the tokens of kept prompts take at most.
+        """
+        kept = self._kept.values()
+        each = max((one.size / (len(one.ids) + len(one.source)) for one in kept), default=0.0)
+        self._let_go(least=0, budget=self.budget - tokens * each)
+
     def keep(self, session: Session) -> None:
         """Keep one more, and let go of others until all fit."""
         self._kept[session.id] = session
         self._kept.move_to_end(session.id)
-        while len(self._kept) > 1 and self.size > self.budget:
+        self._let_go(least=1, budget=self.budget)
+
+    def _let_go(self, least: int, budget: float) -> None:
+        while len(self._kept) > least and self.size > budget:
             self._kept.popitem(last=False)
 
     @property

@@ -16,8 +16,8 @@ from clearhead.ops.masks import Allowed
 from clearhead.ops.softmax import at_least_float32
 from clearhead.ops.tap import Ran
 
-AT_ONCE = 2**18
-"""How many weights are held at once, about: 1 MB in float32, which the caches of a processor hold."""
+AT_ONCE = 2**19
+"""How many weights are held at once, about: 2 MB in float32, which the caches of a processor hold."""
 
 
 class Block(NamedTuple):
