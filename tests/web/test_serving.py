@@ -15,7 +15,7 @@ import pytest
 
 from clearhead.messages import UserError
 from clearhead.web import serving
-from clearhead.web.serving import address_of, go_there, listening
+from clearhead.web.serving import address_of, go_there, leave_cores, listening
 
 
 def port_of(listener: socket.socket) -> int:
@@ -160,3 +160,9 @@ def test_waiting_after_the_second_press_is_found() -> None:
         "desk = Desk()", "desk = Desk()\nimport clearhead.web.serving as s, uvicorn\ns.Server = uvicorn.Server"
     )
     assert stopped(3, 9, waits)[3] != b""
+
+
+def test_threads_wait_asleep_unless_a_person_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.environ", {"GOMP_SPINCOUNT": "7"})
+    leave_cores()
+    assert serving.os.environ == {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "7"}

@@ -189,3 +189,17 @@ def test_types_fit(tmp_path: Path) -> None:
 
 def test_no_tool_is_in_the_package() -> None:
     assert {path for path in static_files() if "node_modules" in path or path.endswith((".ts", ".map"))} == set()
+
+
+def laid_out(style: str) -> list[str]:
+    """What keyframes change that has the page laid out or painted anew in every frame, on cores on which the model computes."""
+    frames = re.findall(r"@keyframes [\w-]+ \{((?:[^{}]*\{[^{}]*\})*)\s*\}", style)
+    changed = {name for frame in frames for name in re.findall(r"([\w-]+)\s*:", frame)}
+    return sorted(changed - {"transform", "opacity"})
+
+
+def test_what_moves_while_a_model_computes_costs_no_layout() -> None:
+    style = texts()["style.css"]
+    assert "@keyframes run" in style
+    assert laid_out(style) == []
+    assert laid_out(style.replace("transform: translateX(233%)", "left: 70%")) == ["left"]
