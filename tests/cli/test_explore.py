@@ -46,6 +46,15 @@ def test_it_serves_until_it_is_stopped(trained: Path, tmp_path: Path) -> None:
     assert (process.returncode, out, err) == (0, b"", b"")
 
 
+def test_threads_are_told_to_sleep_before_pytorch_reads_how_they_wait() -> None:
+    told = "explore.leave_cores = lambda: print('torch' in sys.modules)"
+    asked = "explore.run(['no such model', '--no-browser', '--port', '0', '--threads', '1'])"
+    script = f"import sys\nfrom clearhead.cli import explore\n{told}\n{asked}"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout == "False\n", done.stderr
+    assert "no such model" in done.stderr
+
+
 def test_a_port_that_is_taken_is_said_before_the_model_is_looked_for(clearhead: Clearhead) -> None:
     with listening("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]

@@ -73,5 +73,4 @@ def test_a_session_counts_what_it_keeps_not_the_pieces() -> None:
     assert session.size < 100_000 < shelf.PIECE
     assert kept_bytes([each]) >= sum(kept.nbytes for kept in (each.mixed, each.q, each.k, each.v))
     assert kept_bytes([each, each]) == kept_bytes([each])
-    # A copy: what somebody does to the model's own tensors later does not reach it.
-    assert each.q.untyped_storage().data_ptr() == each.v.untyped_storage().data_ptr()
+    assert len({kept.untyped_storage().data_ptr() for kept in (each.mixed, each.q, each.k, each.v)}) == 1

@@ -17,6 +17,7 @@ from clearhead.messages import UserError, say, speaking
 from clearhead.web.files import VIEWS, builtin
 from clearhead.web.hosts import is_loopback
 from clearhead.web.serving import PORT, address_of, go_there, leave_cores, listening, serve
+from clearhead.web.sessions import GIGABYTES
 
 if TYPE_CHECKING:
     from clearhead.formats.load import Loaded
@@ -50,7 +51,7 @@ def options() -> ArgumentParser:
     )
     made.add_argument("--no-browser", action="store_true", help="print the address alone")
     made.add_argument(
-        "--memory", type=float, default=0.3, help="gigabytes that opened prompts may keep; the oldest go first"
+        "--memory", type=float, default=GIGABYTES, help="gigabytes that opened prompts may keep; the oldest go first"
     )
     add_device(made)
     return made
@@ -60,6 +61,9 @@ def run(arguments: Sequence[str]) -> int:
     """Serve the page until Ctrl-C, or write it."""
     asked = parse(options(), arguments)
     _check(asked)
+    if asked.export is None:
+        # Before the threads are counted, which loads PyTorch.
+        leave_cores()
     use_threads(asked.threads)
     with speaking(asked.lang):
         if asked.export is None:
@@ -95,7 +99,6 @@ def _check_export(path: Path) -> None:
 def _serve(asked: Namespace) -> None:
     # Before the model, which takes long: whoever comes early waits, and a port that is taken is said at once.
     listener = listening(asked.host, asked.port)
-    leave_cores()
     with listener:
         loaded, name = _loaded(asked)
         from clearhead.web.app import make_app  # noqa: PLC0415 - torch comes after the flags are right

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from clearhead.ops.softmax import at_least_float32
 from clearhead.ops.tap import Ran
 from clearhead.tracing.detectors import first_token_pattern, induction_pattern, previous_token_pattern
 from clearhead.web.answer import Answer, finite, packed
@@ -71,12 +72,13 @@ def _of_part(
     patterns = _patterns(part, queries, keys, ids, layers[0].q)
     # Layers that look alike share one mask: its blocks, and what is sought in each, are made once.
     masks = {id(ran.visible): ran for ran in layers}
+    kind = at_least_float32(layers[0].q.dtype)
     blocks = {
-        mask: [(block, _sought(block, patterns)) for block in blocks_of(ran, field)] for mask, ran in masks.items()
+        mask: [(block, _sought(block, patterns, kind)) for block in blocks_of(ran, field)]
+        for mask, ran in masks.items()
     }
-    counts = {name: 0 if pattern is None else int(pattern.any(-1).sum()) for name, pattern in patterns.items()}
-    del patterns  # T·S each, and not needed any more
     made = [_of_layer(ran, field, blocks[id(ran.visible)]) for ran in layers]
+    counts = {name: 0 if pattern is None else int(pattern.any(-1).sum()) for name, pattern in patterns.items()}
     whole = torch.stack([picture for picture, _ in made]).cpu().numpy()
     header = {
         "name": part,
@@ -112,17 +114,18 @@ def _of_layer(
         picture[:, corner[0] : corner[0] + small.shape[1], corner[1] : corner[1] + small.shape[2]] = small
         line = weights.flatten(1)
         for name, places in sought.items():
-            sums[name] += line @ places.to(line.dtype) if places.dtype == torch.bool else line[:, places].sum(-1)
+            sums[name] += line @ places if places.is_floating_point() else line[:, places].sum(-1)
         sums["entropy"] += entropies(scores, weights).sum(-1)
     return roots(picture), sums
 
 
-def _sought(block: Block, patterns: Mapping[str, Tensor | None]) -> dict[str, Tensor]:
-    """Where in a block, row by row, each kind of head looks: the places if they are few, else of each place whether it does."""
+def _sought(block: Block, patterns: Mapping[str, Tensor | None], kind: torch.dtype) -> dict[str, Tensor]:
+    """Where in a block, row by row, each kind of head looks: the places if they are few, else 1 or 0 for each place."""
     rows, columns = (slice(each.start, each.stop) for each in (block.queries, block.keys))
     wanted = {name: pattern[rows, columns].flatten() for name, pattern in patterns.items() if pattern is not None}
     return {
-        name: each.nonzero()[:, 0] if int(each.sum()) * FEW <= each.numel() else each for name, each in wanted.items()
+        name: each.nonzero()[:, 0] if int(each.sum()) * FEW <= each.numel() else each.to(kind)
+        for name, each in wanted.items()
     }
 
 

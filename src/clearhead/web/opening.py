@@ -82,7 +82,7 @@ def forward(loaded: Loaded, read: Read, name: str) -> Session:
     """
     keeper, began = Keeper(), time.perf_counter()
     with evaluating(loaded.model):
-        _forward(loaded.model, read, keeper)
+        _run(loaded.model, read, keeper)
     seconds = time.perf_counter() - began
     assert keeper.features is not None  # every model norms what its head reads, be it with the identity
     features = keeper.features[0]
@@ -207,7 +207,7 @@ def logits_of(session: Session) -> Iterator[Tensor]:
             yield head(part)
 
 
-def _forward(model: Decoder | Encoder | EncoderDecoder, read: Read, keeper: Keeper) -> None:
+def _run(model: Decoder | Encoder | EncoderDecoder, read: Read, keeper: Keeper) -> None:
     """One forward under the keeper; the logits over the vocabulary some positions at a time."""
     ids, source = (torch.tensor([each], device=_device(model)) for each in (read.ids, read.source))
     if isinstance(model, Encoder):

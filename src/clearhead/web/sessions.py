@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-MEMORY = 3 * 2**30 // 10
-"""Bytes that open prompts may keep, together, where nobody says how many: 2,048 tokens with GPT-2's size, or four times 512."""
+GIGABYTES = 0.3
+"""How many open prompts may keep, together, where nobody says it: 2,048 tokens with GPT-2's size, or four times 512."""
+MEMORY = int(GIGABYTES * 2**30)
+"""The same in bytes."""
 
 
 class Sessions:

@@ -29,7 +29,7 @@ class Shelf:
         """
         if tensor.device.type != "cpu":
             return tensor
-        size = tensor.numel() * tensor.element_size()
+        size = tensor.nbytes
         room = math.ceil(size / ALIGNED) * ALIGNED
         if room > len(self._free):
             self._free = torch.empty(max(PIECE, room), dtype=torch.uint8)
