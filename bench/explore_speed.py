@@ -50,7 +50,7 @@ from clearhead.text.corpus import write
 from clearhead.web.answers import answer
 from clearhead.web.app import make_app
 from clearhead.web.opening import opened
-from clearhead.web.serving import address_of, leave_cores, listening, server_of
+from clearhead.web.serving import address_of, leave_cores, listening, return_memory, server_of
 from tests.web.browser.chromium import ARGUMENTS, executable
 from tests.web.browser.watched import DRAWN
 
@@ -111,6 +111,7 @@ def resident(which: str) -> float:
 
 def serving(pipe: Connection, name: str, length: int) -> None:
     """A process that serves the page; it tells its address, and in the end its memory."""
+    return_memory()
     loaded = loaded_of(name, length)
     before = resident("VmRSS")
     listener = listening("127.0.0.1", 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import signal
 import socket
 import subprocess
@@ -10,12 +11,13 @@ import threading
 import time
 import urllib.request
 import webbrowser
+from types import SimpleNamespace
 
 import pytest
 
 from clearhead.messages import UserError
 from clearhead.web import serving
-from clearhead.web.serving import address_of, go_there, leave_cores, listening
+from clearhead.web.serving import address_of, go_there, leave_cores, listening, return_memory
 
 
 def port_of(listener: socket.socket) -> int:
@@ -166,3 +168,38 @@ def test_threads_wait_asleep_unless_a_person_says_otherwise(monkeypatch: pytest.
     monkeypatch.setattr("os.environ", {"GOMP_SPINCOUNT": "7"})
     leave_cores()
     assert serving.os.environ == {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "7"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only the allocator of Linux is told")
+def test_the_allocator_is_told_what_nobody_has_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[int, int]] = []
+    monkeypatch.setattr(serving.ctypes, "CDLL", lambda _: SimpleNamespace(mallopt=lambda *pair: told.append(pair)))
+    monkeypatch.setattr("os.environ", {"MALLOC_ARENA_MAX": "4"})
+    return_memory()
+    assert told == [(-3, 2**24), (-1, 2**26)]
+    # Another library of C than glibc has nothing of the kind.
+    monkeypatch.setattr(serving.ctypes, "CDLL", lambda _: SimpleNamespace())
+    return_memory()
+    assert len(told) == 2
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_info"), reason="no glibc")
+def test_a_large_piece_of_memory_goes_back_at_once() -> None:
+    # One after another of 20 MB, which glibc takes from its heap once it has freed as much; seen in a process of its own.
+    code = """if True:
+        import sys, torch
+        from pathlib import Path
+        from clearhead.web.serving import return_memory
+        if sys.argv[1] == "told": return_memory()
+        def resident(): return next(int(line.split()[1]) for line in Path("/proc/self/status").read_text().splitlines() if "VmRSS" in line)
+        torch.ones(5 << 20)
+        before, kept = resident(), []
+        for _ in range(3):
+            large, small = torch.ones(5 << 20), torch.ones(100)
+            kept.append(small)
+        print(resident() - before)"""
+    took = [
+        int(subprocess.run([sys.executable, "-c", code, how], capture_output=True, text=True, check=True).stdout)
+        for how in ("told", "plain")
+    ]
+    assert took[0] < 30_000 < took[1]

@@ -16,7 +16,7 @@ from clearhead.formats.atomic import write_text
 from clearhead.messages import UserError, say, speaking
 from clearhead.web.files import VIEWS, builtin
 from clearhead.web.hosts import is_loopback
-from clearhead.web.serving import PORT, address_of, go_there, leave_cores, listening, serve
+from clearhead.web.serving import PORT, address_of, go_there, leave_cores, listening, return_memory, serve
 from clearhead.web.sessions import GIGABYTES
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ def run(arguments: Sequence[str]) -> int:
     if asked.export is None:
         # Before the threads are counted, which loads PyTorch.
         leave_cores()
+        return_memory()
     use_threads(asked.threads)
     with speaking(asked.lang):
         if asked.export is None:

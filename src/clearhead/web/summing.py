@@ -13,6 +13,9 @@ from clearhead.tracing.trace import summary
 Numbers = dict[str, float | int | None]
 """mean, std, least, most and bytes; None where no number is finite."""
 
+AT_ONCE = 1 << 18
+"""How many numbers are copied at a time."""
+
 NEVER_TAKEN: Numbers = {"mean": None, "std": None, "least": None, "most": None}
 """What is known of a tensor that was not looked at."""
 
@@ -71,8 +74,10 @@ def _quick(tensor: Tensor) -> Numbers | None:
     mean = float(rows.sum(-1).double().sum()) / count
     squares = _squares(rows) / count
     if squares > 4 * (spread := squares - mean * mean):
-        # The two nearly cancel: take the mean off first.
-        spread = _squares(rows - mean) / count
+        # The two nearly cancel: take the mean off first, some rows at a time.
+        flat = rows.reshape(-1, rows.shape[-1])
+        step = max(1, AT_ONCE // rows.shape[-1])
+        spread = sum(_squares(part - mean) for part in flat.split(step)) / count
     numbers: Numbers = {"mean": mean, "std": math.sqrt(max(spread, 0.0)), "least": least, "most": most}
     return {**numbers, "bytes": tensor.numel() * tensor.element_size()}
 

@@ -66,6 +66,7 @@ def test_the_page_says_what_was_computed(visit: Visit, name: str) -> None:
     assert len(differences(page, header, 4)) >= 2, "planted: the numbers of another step"
     assert len(differences(page, {**header, "kv_heads": 1}, 3)) == 2, "planted: the bytes of one head"
     page.page.locator(f"{SECTION} summary").click()
+    page.until(lambda: page.js(ROWS))  # the table is written once a browser says that it is open
     rows = page.js(ROWS)
     assert [int(re.sub(r"\D", "", row[2])) for row in rows] == [each["flops"] for each in header["steps"]]
     assert [float(row[5]) for row in rows] == [each["difference"] for each in header["steps"]]

@@ -58,7 +58,8 @@ function filled(select, labels, state) {
     select.replaceChildren(...names.map((_, place) => make("option", { value: place }, placed(names, place))));
     select.dataset.part = state.part;
   }
-  select.value = String(state[field]);
+  // A browser lays all options out anew when one is chosen, be it the same.
+  if (select.value !== String(state[field])) select.value = String(state[field]);
 }
 
 /** @param {any} cell @param {import("clearhead/labels.js").Labels} labels @param {State} state @param {Say} say */
@@ -134,7 +135,7 @@ function masked({ visible, score, key }, seen, say) {
     title: say("cell.mask"),
     told: say(visible ? "cell.seen_told" : "cell.unseen_told"),
     formula: [make("span", { class: "verdict" }, visible ? "✓ " : "✗ "), number(score), visible ? "" : " → −∞"],
-    picture: ribbon(Array.from(seen, (each) => ({ share: 1 / seen.length, kind: each ? "seen" : "unseen" })), key, say("cell.mask_picture")),
+    picture: ribbon(new Float32Array(seen.length).fill(1 / seen.length), (place) => (seen[place] ? "seen" : ""), key, say("cell.mask_picture")),
   };
 }
 
@@ -147,7 +148,7 @@ function shared({ score, visible, highest, exponential, total, weight, sink, key
     title: say("cell.softmax"),
     told,
     formula: [...exponent, " = ", number(exponential), "; ", say("cell.weight"), " = ", number(exponential), " ÷ ", number(total), " = ", number(weight)],
-    picture: ribbon(Array.from(weights, (share) => ({ share, kind: "share" })), key, say("cell.softmax_picture", { weight: figures(100 * weight) })),
+    picture: ribbon(weights, (place) => (place % 2 ? "share odd" : "share"), key, say("cell.softmax_picture", { weight: figures(100 * weight) })),
   };
 }
 

@@ -13,6 +13,8 @@ export function visible(text) {
   // Joiners and marks that change their neighbour are nothing to see when they stand alone.
   if (/^[\p{Cf}\p{Mn}]+$/u.test(text)) return Array.from(text, (each) => `U+${each.codePointAt(0)?.toString(16).toUpperCase().padStart(4, "0")}`).join(" ");
   const signs = text.replace(/ /g, "·").replace(/\n/g, "↵").replace(/\t/g, "⇥").replace(/\r/g, "␍");
+  // What is short in code units is short in characters; most tokens are, and a segmenter takes 2 KB for each text.
+  if (signs.length <= LONGEST) return signs;
   const whole = [...segments.segment(signs)].map((each) => each.segment);
   return whole.length > LONGEST ? `${whole.slice(0, LONGEST - 1).join("")}…` : whole.join("");
 }
@@ -30,10 +32,17 @@ function name(token, characters) {
   return part && token.bytes ? visible(covered) + low([...new Set(token.bytes)].join("₋")) : visible(covered);
 }
 
+/** The names of an answer's tokens: every section asks for them. @type {WeakMap<object, string[]>} */
+const known = new WeakMap();
+
 /** @param {{text: string, tokens: Token[]}} told */
 function names(told) {
+  const before = known.get(told);
+  if (before) return before;
   const characters = Array.from(told.text);
-  return told.tokens.map((token) => name(token, characters));
+  const found = told.tokens.map((token) => name(token, characters));
+  known.set(told, found);
+  return found;
 }
 
 /**

@@ -13,6 +13,8 @@ import { hush, tell } from "clearhead/tooltip.js";
  */
 
 const [HIGH, NAME, LAST] = [54, 96, 8];
+/** Thousandths of a ribbon that nobody could see: they are drawn with their neighbour. */
+const THIN = 0.4;
 
 /**
  * The strips as one picture.
@@ -50,11 +52,16 @@ export function strips(strips, width, label) {
 /** @param {Strip} strip @param {number} middle @param {number} left @param {number} pitch */
 function one({ name, values, end, behind }, middle, left, pitch) {
   const most = end ?? values.reduce((high, each) => Math.max(high, Math.abs(each)), 0);
-  const tall = (/** @type {number} */ value) => (most > 0 ? (Math.abs(value) / most) * (HIGH / 2 - 5) : 0);
-  const bars = (/** @type {number[]} */ of, /** @type {string} */ extra) => of.map((value, place) => draw("rect", {
-    class: `${value < 0 ? "below-zero" : "above-zero"}${extra}`, x: (left + place * pitch + 0.5).toFixed(1), width: Math.max(1, pitch - 1.5).toFixed(1),
-    y: (value < 0 ? middle : middle - tall(value)).toFixed(2), height: Math.max(0.5, tall(value)).toFixed(2),
-  }));
+  const tall = (/** @type {number} */ value) => Math.max(0.5, most > 0 ? (Math.abs(value) / most) * (HIGH / 2 - 5) : 0);
+  const wide = Math.max(1, pitch - 1.5);
+  const bars = (/** @type {number[]} */ of, /** @type {string} */ extra) => {
+    const sides = { "above-zero": "", "below-zero": "" };
+    of.forEach((value, place) => {
+      const high = tall(value);
+      sides[value < 0 ? "below-zero" : "above-zero"] += box(left + place * pitch + 0.5, value < 0 ? middle : middle - high, wide, high);
+    });
+    return Object.entries(sides).map(([side, d]) => draw("path", { class: `${side}${extra}`, d }));
+  };
   return [
     draw("text", { class: "strip-name", x: 0, y: middle - 3 }, name),
     draw("text", { class: "tick", x: 0, y: middle + 12 }, `± ${figures(most)}`),
@@ -65,24 +72,35 @@ function one({ name, values, end, behind }, middle, left, pitch) {
 }
 
 /**
- * A whole, cut into the shares of all keys in their order; the chosen one stands out. Neighbours of one kind that are the same are drawn as one.
+ * A whole, cut into the shares of all keys in their order; the chosen one stands out. Neighbours of one kind are drawn as one.
  *
- * @param {{share: number, kind: string}[]} parts
+ * @param {ArrayLike<number>} shares
+ * @param {(place: number) => string} kind the class of a share; what has none is left empty
  * @param {number} chosen
  * @param {string} label
  * @returns {HTMLElement}
  */
-export function ribbon(parts, chosen, label) {
-  const picture = draw("svg", { class: "ribbon", viewBox: "0 0 1000 20", preserveAspectRatio: "none", role: "img", "aria-label": label });
+export function ribbon(shares, kind, chosen, label) {
+  const count = shares.length;
+  const named = (/** @type {number} */ place) => (place === count ? null : place === chosen ? "chosen" : kind(place));
+  // One path a kind: an element for each of two thousand keys would be megabytes of page.
+  /** @type {Map<string, string>} */
+  const paths = new Map();
   let [from, at] = [0, 0];
-  parts.forEach(({ share, kind }, place) => {
-    at += share;
-    const next = parts[place + 1];
-    const joined = kind !== "share" && next?.kind === kind && place !== chosen && place + 1 !== chosen;
-    if (joined || (at - from < 0.0004 && place !== chosen && next)) return;
-    const odd = kind === "share" && place % 2 ? " odd" : "";
-    picture.append(draw("rect", { class: place === chosen ? "chosen" : `${kind}${odd}`, x: (1000 * from).toFixed(2), width: Math.max(place === chosen ? 1.5 : 0, 1000 * (at - from)).toFixed(2), height: 20 }));
+  for (let place = 0; place < count; place++) {
+    at += 1000 * shares[place];
+    const [name, next] = [named(place) ?? "", named(place + 1)];
+    const thin = at - from < THIN && name !== "chosen" && next !== "chosen" && next !== null;
+    if (name === next || thin) continue;
+    if (name) paths.set(name, (paths.get(name) ?? "") + box(from, 0, Math.max(name === "chosen" ? 1.5 : 0, at - from), 20));
     from = at;
-  });
+  }
+  const picture = draw("svg", { class: "ribbon", viewBox: "0 0 1000 20", preserveAspectRatio: "none", role: "img", "aria-label": label },
+    ...[...paths].map(([name, d]) => draw("path", { class: name, d })));
   return make("div", { class: "ribbon-box" }, picture);
+}
+
+/** A rectangle as a part of a path. @param {number} x @param {number} y @param {number} width @param {number} height */
+function box(x, y, width, height) {
+  return `M${x.toFixed(2)} ${y.toFixed(2)}h${width.toFixed(2)}v${height.toFixed(2)}h${(-width).toFixed(2)}z`;
 }
