@@ -77,7 +77,7 @@ def _quick(tensor: Tensor) -> Numbers | None:
         # The two nearly cancel: take the mean off first, some rows at a time.
         flat = rows.reshape(-1, rows.shape[-1])
         step = max(1, AT_ONCE // rows.shape[-1])
-        spread = sum(_squares(part - mean) for part in flat.split(step)) / count
+        spread = math.fsum(_squares(part - mean) for part in torch.split(flat, step)) / count
     numbers: Numbers = {"mean": mean, "std": math.sqrt(max(spread, 0.0)), "least": least, "most": most}
     return {**numbers, "bytes": tensor.numel() * tensor.element_size()}
 

@@ -35,7 +35,7 @@ def test_the_shares_of_all_keys_are_a_few_elements(visit: Callable[..., Watched]
     watched = visit("built-in").open(view="cell", text="the little cat sat on the mat. " * 5, query=120, key=3)
     found = watched.js("""() => [...document.querySelectorAll("#view-cell .ribbon")].map((ribbon) => [...ribbon.children]
         .map((each) => [each.getAttribute("class"), (each.getAttribute("d").match(/M/g) || []).length]))""")
-    mask, softmax = ({name: boxes for name, boxes in each} for each in found)
+    mask, softmax = (dict(each) for each in found)
     # What may be looked at is before and behind the chosen key.
     assert mask == {"seen": 2, "chosen": 1}
     assert set(softmax) == {"share", "share odd", "chosen"}
