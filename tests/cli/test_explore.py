@@ -46,12 +46,12 @@ def test_it_serves_until_it_is_stopped(trained: Path, tmp_path: Path) -> None:
     assert (process.returncode, out, err) == (0, b"", b"")
 
 
-def test_threads_are_told_to_sleep_before_pytorch_reads_how_they_wait() -> None:
-    told = "explore.leave_cores = lambda: print('torch' in sys.modules)"
+def test_threads_and_allocator_are_told_how_before_pytorch_is_there() -> None:
+    told = "explore.leave_cores = explore.return_memory = lambda: print('torch' in sys.modules)"
     asked = "explore.run(['no such model', '--no-browser', '--port', '0', '--threads', '1'])"
     script = f"import sys\nfrom clearhead.cli import explore\n{told}\n{asked}"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
-    assert done.stdout == "False\n", done.stderr
+    assert done.stdout == "False\n" * 2, done.stderr
     assert "no such model" in done.stderr
 
 

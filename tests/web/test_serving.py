@@ -174,16 +174,35 @@ def test_threads_wait_asleep_unless_a_person_says_otherwise(monkeypatch: pytest.
 def test_the_allocator_is_told_what_nobody_has_set(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[tuple[int, int]] = []
     monkeypatch.setattr(serving.ctypes, "CDLL", lambda _: SimpleNamespace(mallopt=lambda *pair: told.append(pair)))
-    monkeypatch.setattr("os.environ", {"MALLOC_ARENA_MAX": "4"})
+    every = [(-8, 1), (-3, 2**24), (-1, 2**26)]
+    monkeypatch.setattr("os.environ", {})
     return_memory()
-    assert told == [(-3, 2**24), (-1, 2**26)]
+    assert told == every
+    for place, name in enumerate(["MALLOC_ARENA_MAX", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"]):
+        told.clear()
+        monkeypatch.setattr("os.environ", {name: "4"})
+        return_memory()
+        assert told == every[:place] + every[place + 1 :]
+    told.clear()
+    monkeypatch.setattr("os.environ", {"GLIBC_TUNABLES": "glibc.malloc.arena_max=8"})
+    return_memory()
+    assert told == []
+    monkeypatch.setattr("os.environ", {})
     # Another library of C than glibc has nothing of the kind.
     monkeypatch.setattr(serving.ctypes, "CDLL", lambda _: SimpleNamespace())
     return_memory()
-    assert len(told) == 2
+    assert told == []
 
 
-@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_info"), reason="no glibc")
+def test_another_system_s_allocator_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    # On Windows there is no library without a name.
+    monkeypatch.setattr(serving.ctypes, "CDLL", lambda _: pytest.fail("looked for an allocator"))
+    for system in ("win32", "darwin"):
+        monkeypatch.setattr(sys, "platform", system)
+        return_memory()
+
+
+@pytest.mark.skipif(sys.platform != "linux" or not hasattr(ctypes.CDLL(None), "malloc_info"), reason="no glibc")
 def test_a_large_piece_of_memory_goes_back_at_once() -> None:
     # One after another of 20 MB, which glibc takes from its heap once it has freed as much; seen in a process of its own.
     code = """if True:

@@ -76,13 +76,13 @@ def leave_cores() -> None:
 def return_memory() -> None:
     """Have memory that a forward no longer needs go back to the system, with the allocator of Linux; elsewhere nothing is done.
 
-    By itself glibc takes tensors of up to 32 MB from heaps, another one for each thread, where what is kept for long lies between what is
-    thrown away: with GPT-2's size and 2,048 tokens up to 200 MB of holes. Larger ones then have pieces of their own; that takes some 3% more
-    time, for each of their pages is made anew. What a person has set in the environment stays.
+    By itself glibc comes to take tensors of up to 32 MB from heaps, another one for each thread, where what is kept for long lies between what
+    is thrown away: with GPT-2's size and 2,048 tokens more than 100 MB of holes. From 16 MB on each has a piece of its own then; docs/log.md
+    has the numbers. What a person has set in the environment stays.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     for (name, option), value in ALLOCATOR.items():
-        if mallopt is not None and name not in os.environ:
+        if mallopt is not None and not {name, "GLIBC_TUNABLES"} & os.environ.keys():
             mallopt(option, value)
 
 

@@ -14,7 +14,7 @@ Numbers = dict[str, float | int | None]
 """mean, std, least, most and bytes; None where no number is finite."""
 
 AT_ONCE = 1 << 18
-"""How many numbers are copied at a time."""
+"""How many numbers of a contiguous tensor are copied at a time; one row at least."""
 
 NEVER_TAKEN: Numbers = {"mean": None, "std": None, "least": None, "most": None}
 """What is known of a tensor that was not looked at."""

@@ -16,9 +16,8 @@ HEAD = "async (head) => (await import('clearhead/state.js')).go({head})"
 def test_another_head_loads_no_document_and_cuts_no_text(visit: Callable[..., Watched]) -> None:
     watched = visit("built-in")
     watched.page.add_init_script(COUNTING)
-    watched.open(
-        view="cell", text="the little cat sat on the mat, and a very long afternoon went by. " * 3, query=150, key=3
-    )
+    # A character of several code points is longer than what is short without being cut.
+    watched.open(view="cell", text="the little cat sat on the mat. 👩‍👩‍👧‍👦👩‍👩‍👧‍👦 " * 3, query=90, key=3)
     counters = watched.page.context.new_cdp_session(watched.page)
     documents = counters.send("Memory.getDOMCounters")["documents"]
     cuts = watched.js("() => window.cuts")
@@ -62,6 +61,64 @@ def test_the_bars_of_vectors_are_an_element_for_each_side(visit: Callable[..., W
     ]
 
 
+STRIPS = """async () => { const {ribbon, strips} = await import("clearhead/strips.js");
+    const paths = (element) => [...element.querySelectorAll("path")].map((each) => [each.getAttribute("class"), each.getAttribute("d")]);
+    const kind = (place) => (place % 2 ? "odd" : "even");
+    return [
+        paths(ribbon([0.5, 0.25, 0.25], kind, 1, "")),
+        paths(ribbon([0.0001, 0.4, 0.5999], kind, 0, "")),
+        paths(ribbon([0.25, 0.0001, 0.0001, 0.7497, 0.0001], kind, 2, "")),
+        paths(ribbon([0.25, 0.25, 0.25, 0.25], (place) => (place < 3 ? "seen" : ""), 0, "")),
+        paths(strips([{name: "", values: [2, -1, 0], behind: [-2, 1, 0]}], 200, "")),
+    ]; }"""
+
+
+def box(x: float, y: float, wide: float, high: float) -> str:
+    return f"M{x:.2f} {y:.2f}h{wide:.2f}v{high:.2f}h{-wide:.2f}z"
+
+
+def test_what_is_drawn_is_as_wide_and_as_high_as_the_numbers(visit: Callable[..., Watched]) -> None:
+    plain, first, thin, mask, bars = visit("bytes").open(view="tokens").js(STRIPS)
+    assert plain == [["even", box(0, 0, 500, 20) + box(750, 0, 250, 20)], ["chosen", box(500, 0, 250, 20)]]
+    # What is chosen is wide enough to be seen, and above its neighbours.
+    assert first == [["odd", box(0.1, 0, 400, 20)], ["even", box(400.1, 0, 599.9, 20)], ["chosen", box(0, 0, 1.5, 20)]]
+    # Thin shares are drawn with what follows, but neither with nor without the chosen one; the last one ends the whole.
+    odd = box(250, 0, 0.1, 20) + box(250.2, 0, 749.7, 20)
+    assert thin == [
+        ["even", box(0, 0, 250, 20) + box(999.9, 0, 0.1, 20)],
+        ["odd", odd],
+        ["chosen", box(250.1, 0, 1.5, 20)],
+    ]
+    assert mask == [["seen", box(250, 0, 500, 20)], ["chosen", box(0, 0, 250, 20)]]
+    # From the middle, 27, up or down; 22 at most, and never nothing.
+    left, pitch, whole = 74, 36, 22
+    at = [left + place * pitch + 0.5 for place in range(3)]
+    wide = pitch - 1.5
+    assert dict(bars) == {
+        "above-zero faint": box(at[1], 27 - whole / 2, wide, whole / 2) + box(at[2], 26.5, wide, 0.5),
+        "below-zero faint": box(at[0], 27, wide, whole),
+        "above-zero": box(at[0], 27 - whole, wide, whole) + box(at[2], 26.5, wide, 0.5),
+        "below-zero": box(at[1], 27, wide, whole / 2),
+    }
+
+
 def above(values: list[float]) -> int:
     """How many are not below zero."""
     return sum(value >= 0 for value in values)
+
+
+def test_a_row_of_several_queries_is_called_by_the_chosen_one(visit: Callable[..., Watched]) -> None:
+    said = (
+        visit("bytes")
+        .open(view="tokens")
+        .js("""async () => { const {HeadPicture} = await import("clearhead/headpicture.js");
+        const picture = new HeadPicture("", {choose() {}, hover() {}, leave() {}}), names = [...Array(32).keys()].map((each) => `n${each}`);
+        document.body.append(picture.element);
+        picture.show({field: {values: new Uint8Array(64), rows: 8, columns: 8}, labels: {queries: names, keys: names}, tall: 4, wide: 4,
+            bars: new Float32Array(8), end: 1}, 600);
+        picture.choose(30, 5);
+        return [picture.left, picture.top].map((axis) => [...axis.element.querySelectorAll("text")].map((each) => each.textContent)); }""")
+    )
+    first = [f"n{place}" for place in range(0, 32, 4)]
+    # A label that is marked is written once more, above the others.
+    assert [list(dict.fromkeys(each)) for each in said] == [[*first[:7], "n30"], [first[0], "n5", *first[2:]]]

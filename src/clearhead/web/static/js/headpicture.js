@@ -35,6 +35,8 @@ export class HeadPicture {
     /** @type {Drawn | null} */
     this.drawn = null;
     this.room = { left: 60, top: 60 };
+    /** What was chosen: where a row stands for several queries, it is called by this one. */
+    this.place = { query: 0, key: 0 };
     this.matrix = new kind(label, {
       choose: (row, column) => this.drawn && hands.choose(row * this.drawn.tall, column * this.drawn.wide),
       hover: (row, column, x, y) => {
@@ -80,6 +82,7 @@ export class HeadPicture {
   /** @param {number} query @param {number} key */
   choose(query, key) {
     if (!this.drawn) return;
+    this.place = { query, key };
     this.matrix.choose(Math.floor(query / this.drawn.tall), Math.floor(key / this.drawn.wide));
     this.axes();
     this.drawBars();
@@ -90,8 +93,9 @@ export class HeadPicture {
     const { matrix, room } = this;
     const { labels, tall, wide, field } = this.drawn;
     const { rows, columns } = this.marked();
-    this.top.draw((column) => labels.keys[column * wide] ?? "", { size: matrix.size, start: matrix.x, length: matrix.width, count: field.columns }, room.top, columns);
-    this.left.draw((row) => labels.queries[row * tall] ?? "", { size: matrix.size, start: matrix.y, length: matrix.height, count: field.rows }, room.left, rows);
+    const first = (/** @type {number} */ part, /** @type {number} */ several, /** @type {number} */ chosen) => (Math.floor(chosen / several) === part ? chosen : part * several);
+    this.top.draw((column) => labels.keys[first(column, wide, this.place.key)] ?? "", { size: matrix.size, start: matrix.x, length: matrix.width, count: field.columns }, room.top, columns);
+    this.left.draw((row) => labels.queries[first(row, tall, this.place.query)] ?? "", { size: matrix.size, start: matrix.y, length: matrix.height, count: field.rows }, room.left, rows);
   }
 
   marks() {

@@ -86,17 +86,20 @@ export function ribbon(shares, kind, chosen, label) {
   // One path a kind: an element for each of two thousand keys would be megabytes of page.
   /** @type {Map<string, string>} */
   const paths = new Map();
+  /** Above all others: it is drawn wider than a small share is. */
+  let above = "";
   let [from, at] = [0, 0];
   for (let place = 0; place < count; place++) {
     at += 1000 * shares[place];
     const [name, next] = [named(place) ?? "", named(place + 1)];
     const thin = at - from < THIN && name !== "chosen" && next !== "chosen" && next !== null;
     if (name === next || thin) continue;
-    if (name) paths.set(name, (paths.get(name) ?? "") + box(from, 0, Math.max(name === "chosen" ? 1.5 : 0, at - from), 20));
+    if (name === "chosen") above = box(from, 0, Math.max(1.5, at - from), 20);
+    else if (name) paths.set(name, (paths.get(name) ?? "") + box(from, 0, at - from, 20));
     from = at;
   }
   const picture = draw("svg", { class: "ribbon", viewBox: "0 0 1000 20", preserveAspectRatio: "none", role: "img", "aria-label": label },
-    ...[...paths].map(([name, d]) => draw("path", { class: name, d })));
+    ...[...paths, ["chosen", above]].map(([name, d]) => draw("path", { class: name, d })));
   return make("div", { class: "ribbon-box" }, picture);
 }
 
