@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from tests.web.scripts import told
 
 FAMILY = "👩‍👩‍👧"
@@ -33,6 +35,18 @@ TOKENS = [
     token(8, 9),
 ]
 NAMES = ["<begin>", "a", "·猫", "猫₀₋₁", "猫₂", "猫", FAMILY, "↵"]
+
+
+def test_names_are_made_once_an_answer() -> None:
+    answer = json.dumps({"text": TEXT, "tokens": TOKENS, "source": None})
+    twice = f"((told) => page.labelsOf(told, 'attention').queries === page.labelsOf(told, 'encoder.attention').keys)({answer})"
+    assert told("labels.js", twice) is True
+    assert told("labels.js", twice, ("known.set(told, found);", "")) is False
+
+
+@pytest.mark.parametrize(("text", "said"), [("a" * 14, "a" * 14), ("a" * 15, "a" * 13 + "…"), (FAMILY * 2, FAMILY * 2)])
+def test_a_long_token_is_cut_at_a_whole_character(text: str, said: str) -> None:
+    assert told("labels.js", f"page.visible({json.dumps(text)})") == said
 
 
 def test_tokens_have_whole_characters_and_blanks_that_can_be_seen() -> None:

@@ -68,6 +68,7 @@ STRIPS = """async () => { const {ribbon, strips} = await import("clearhead/strip
         paths(ribbon([0.5, 0.25, 0.25], kind, 1, "")),
         paths(ribbon([0.0001, 0.4, 0.5999], kind, 0, "")),
         paths(ribbon([0.25, 0.0001, 0.0001, 0.7497, 0.0001], kind, 2, "")),
+        paths(ribbon([0.5, 0.0001, 0.0001, 0.4998], kind, 0, "")),
         paths(ribbon([0.25, 0.25, 0.25, 0.25], (place) => (place < 3 ? "seen" : ""), 0, "")),
         paths(strips([{name: "", values: [2, -1, 0], behind: [-2, 1, 0]}], 200, "")),
     ]; }"""
@@ -78,7 +79,7 @@ def box(x: float, y: float, wide: float, high: float) -> str:
 
 
 def test_what_is_drawn_is_as_wide_and_as_high_as_the_numbers(visit: Callable[..., Watched]) -> None:
-    plain, first, thin, mask, bars = visit("bytes").open(view="tokens").js(STRIPS)
+    plain, first, thin, joined, mask, bars = visit("bytes").open(view="tokens").js(STRIPS)
     assert plain == [["even", box(0, 0, 500, 20) + box(750, 0, 250, 20)], ["chosen", box(500, 0, 250, 20)]]
     # What is chosen is wide enough to be seen, and above its neighbours.
     assert first == [["odd", box(0.1, 0, 400, 20)], ["even", box(400.1, 0, 599.9, 20)], ["chosen", box(0, 0, 1.5, 20)]]
@@ -89,6 +90,7 @@ def test_what_is_drawn_is_as_wide_and_as_high_as_the_numbers(visit: Callable[...
         ["odd", odd],
         ["chosen", box(250.1, 0, 1.5, 20)],
     ]
+    assert joined == [["odd", box(500, 0, 500, 20)], ["chosen", box(0, 0, 500, 20)]]
     assert mask == [["seen", box(250, 0, 500, 20)], ["chosen", box(0, 0, 250, 20)]]
     # From the middle, 27, up or down; 22 at most, and never nothing.
     left, pitch, whole = 74, 36, 22
