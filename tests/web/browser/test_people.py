@@ -189,3 +189,20 @@ def test_a_link_to_a_stage_shows_it_on_a_phone(visit: Visit) -> None:
     page = visit(viewport={"width": 360, "height": 700}).open(lang="en", text="abc", view="flow", layer=2, stage=name)
     assert page.js(UNCOVERED, name)
     assert not page.js(UNCOVERED, "embedding"), "planted: the first box is far above"
+
+
+COLOURS = """() => ["true", "false"].map((pressed) => { const style = getComputedStyle(document.querySelector(`#view-head .chip[aria-pressed=${pressed}]`));
+    return [style.backgroundColor, style.color]; })"""
+
+
+def test_what_is_pressed_is_told_in_a_persons_own_colours(visit: Callable[..., Watched]) -> None:
+    pressed, other = visit("bytes", forced_colors="active").open(view="head").js(COLOURS)
+    (ground, letters), (plain, _) = ([light(colour) for colour in each] for each in (pressed, other))
+    assert abs(ground - letters) > 100
+    assert abs(ground - plain) > 100
+
+
+def light(colour: str) -> float:
+    """How light it is, from 0 to 255."""
+    red, green, blue = (float(each) for each in re.findall(r"[\d.]+", colour)[:3])
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
