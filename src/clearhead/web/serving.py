@@ -25,12 +25,12 @@ NEXT = 20
 TAKEN = {errno.EADDRINUSE, errno.EACCES, errno.EPERM}
 """What a system says of a port that somebody has, or that we may not have."""
 
-ALLOCATOR = {
-    ("MALLOC_ARENA_MAX", -8): 1,
-    ("MALLOC_MMAP_THRESHOLD_", -3): 2**24,
-    ("MALLOC_TRIM_THRESHOLD_", -1): 2**26,
-}
-"""Names in the environment, and numbers in malloc.h, of what glibc's allocator can be told: one heap for all threads; bytes from which on
+ALLOCATOR = (
+    ("MALLOC_ARENA_MAX", -8, 1),
+    ("MALLOC_MMAP_THRESHOLD_", -3, 2**24),
+    ("MALLOC_TRIM_THRESHOLD_", -1, 2**26),
+)
+"""Name in the environment, number in malloc.h and value of what glibc's allocator can be told: one heap for all threads; bytes from which on
 memory is asked of the system by itself; free bytes at the end of a heap from which on they are given back."""
 
 
@@ -81,7 +81,7 @@ def return_memory() -> None:
     has the numbers. What a person has set in the environment stays.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
-    for (name, option), value in ALLOCATOR.items():
+    for name, option, value in ALLOCATOR:
         if mallopt is not None and not {name, "GLIBC_TUNABLES"} & os.environ.keys():
             mallopt(option, value)
 

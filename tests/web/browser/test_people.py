@@ -195,7 +195,7 @@ COLOURS = """() => ["true", "false"].map((pressed) => { const style = getCompute
     return [style.backgroundColor, style.color]; })"""
 
 
-def test_what_is_pressed_is_told_in_a_persons_own_colours(visit: Callable[..., Watched]) -> None:
+def test_what_is_pressed_is_told_in_a_persons_own_colours(visit: Visit) -> None:
     pressed, other = visit("bytes", forced_colors="active").open(view="head").js(COLOURS)
     (ground, letters), (plain, _) = ([light(colour) for colour in each] for each in (pressed, other))
     assert abs(ground - letters) > 100

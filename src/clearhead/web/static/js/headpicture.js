@@ -93,9 +93,9 @@ export class HeadPicture {
     const { matrix, room } = this;
     const { labels, tall, wide, field } = this.drawn;
     const { rows, columns } = this.marked();
-    const first = (/** @type {number} */ part, /** @type {number} */ several, /** @type {number} */ chosen) => (Math.floor(chosen / several) === part ? chosen : part * several);
-    this.top.draw((column) => labels.keys[first(column, wide, this.place.key)] ?? "", { size: matrix.size, start: matrix.x, length: matrix.width, count: field.columns }, room.top, columns);
-    this.left.draw((row) => labels.queries[first(row, tall, this.place.query)] ?? "", { size: matrix.size, start: matrix.y, length: matrix.height, count: field.rows }, room.left, rows);
+    const called = (/** @type {number} */ part, /** @type {number} */ several, /** @type {number} */ chosen) => (Math.floor(chosen / several) === part ? chosen : part * several);
+    this.top.draw((column) => labels.keys[called(column, wide, this.place.key)] ?? "", { size: matrix.size, start: matrix.x, length: matrix.width, count: field.columns }, room.top, columns);
+    this.left.draw((row) => labels.queries[called(row, tall, this.place.query)] ?? "", { size: matrix.size, start: matrix.y, length: matrix.height, count: field.rows }, room.left, rows);
   }
 
   marks() {
